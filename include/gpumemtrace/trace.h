@@ -1,0 +1,86 @@
+/*
+ * The recording: a file named *.gmt that the traced process appends to while it runs.
+ *
+ * The file is a header of one page and then records, each a tag byte and fields, packed without gaps. Integers are
+ * little-endian in the header and LEB128 varints in the records ("u": unsigned; "s": signed, zigzag). A reader trusts
+ * the header's `committed` and looks at nothing beyond it: the writer moves it only after a record is whole, in
+ * memory that is mapped from the file, so a process killed at any instruction leaves every committed record behind.
+ * Bytes after `committed` are reserved space and mean nothing.
+ *
+ * Definitions come before whatever refers to them and number themselves: the n-th string record defines string n, the
+ * n-th module record module n, and so on, from 0. Names and ids are therefore only good inside one file.
+ *
+ * Versions: a reader refuses a file whose `version` is newer than its own. Within a version, new record tags may be
+ * added only below TRACE_TAG_SKIPPABLE, where every record has its length behind the tag, so that an older reader can
+ * step over it.
+ */
+#ifndef GPUMEMTRACE_TRACE_H
+#define GPUMEMTRACE_TRACE_H
+
+#include <stdint.h>
+
+#define TRACE_MAGIC       "GPUMTRC" /* with its NUL: 8 bytes */
+#define TRACE_VERSION     1
+#define TRACE_HEADER_SIZE 4096
+#define TRACE_SUFFIX      ".gmt"
+
+/* How the process ended, as far as the recording knows. A file that still says TRACE_RUNNING belongs to a process
+ * that lives (its pid and process_start_ticks match one of this host and boot) or was killed. */
+enum trace_state {
+    TRACE_RUNNING = 0,
+    TRACE_EXITED = 1, /* the library wrote its reports and closed the recording */
+};
+
+/* The first page of the file. Everything is written before the first record, except where noted. */
+struct trace_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_size; /* records start here */
+    uint64_t committed;   /* live: file offset of the first byte that is not yet a whole record */
+    uint32_t state;       /* at the end: enum trace_state */
+    uint32_t pid, ppid;
+    uint32_t reserved;
+    uint64_t start_realtime_ns;   /* CLOCK_REALTIME when the recording began */
+    uint64_t start_monotonic_ns;  /* CLOCK_MONOTONIC then: event times count from here */
+    uint64_t process_start_ticks; /* field 22 of /proc/PID/stat; 0 when unknown */
+    uint64_t end_ns;              /* at the end: time since the start */
+    uint64_t dropped_events;      /* live: happened, but could not be recorded here */
+    char boot_id[40];             /* /proc/sys/kernel/random/boot_id, NUL-terminated */
+    char session[40];             /* names one `gpumemtrace run`; empty otherwise */
+};
+
+/*
+ * Records. Tags 1 to 15 define things; 16 and above are events, listed with their fields in src/ledger/event.h; tags
+ * from TRACE_TAG_SKIPPABLE are followed by u length and that many bytes.
+ *
+ *   STRING   u length, bytes            at most TRACE_STRING_MAX; not NUL-terminated, usually UTF-8
+ *   MODULE   u path, u bias, u start, u end - start, u file size, u mtime in ns, u n, n bytes of build-id
+ *   NATIVE   u module + 1 (0: none), u offset
+ *   PYTHON   u function, u file, u line (0: unknown)
+ *   STACK    u n, n times s (frame id - the previous frame id, the first from 0); innermost first
+ *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none)
+ *   PROCESS  u n, n string ids: exe, host, rank (empty: none), then the arguments
+ *   NOTE     u string                   a sentence for the report's notes
+ *
+ * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row names, in
+ * this order:
+ *   SITE u, KEY: u key space, s (number - the previous key's number in that key space); SIZE u, CONTEXT u,
+ *   BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u
+ */
+enum trace_tag {
+    TRACE_STRING = 1,
+    TRACE_MODULE = 2,
+    TRACE_NATIVE = 3,
+    TRACE_PYTHON = 4,
+    TRACE_STACK = 5,
+    TRACE_SITE = 6,
+    TRACE_PROCESS = 7,
+    TRACE_NOTE = 8,
+    TRACE_TAG_FIRST_EVENT = 16,
+    TRACE_TAG_SKIPPABLE = 128,
+};
+
+#define TRACE_STRING_MAX 65535
+#define TRACE_FRAMES_MAX 65535
+
+#endif

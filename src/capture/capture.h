@@ -1,0 +1,69 @@
+/*
+ * Takes the calling thread's stack inside a hook: native return addresses by libunwind's unw_backtrace and Python
+ * frames read straight from the interpreter's structures.
+ *
+ * The hot half (capture_take) holds no lock, allocates nothing, takes neither the GIL nor a reference count, and calls
+ * nothing but libunwind and the interpreter's PyGILState_GetThisThreadState. The cold half (capture_python_name,
+ * modules_find) runs once for each stack that was never seen before, in the same hook, while the frames are still on
+ * the stack and so keep their code objects alive.
+ */
+#ifndef CAPTURE_CAPTURE_H
+#define CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "catalog/catalog.h"
+
+#define CAPTURE_DEPTH_DEFAULT 64
+#define CAPTURE_DEPTH_MAX     1024
+
+enum capture_mode {
+    CAPTURE_NONE = 0,
+    CAPTURE_NATIVE = 1,
+    CAPTURE_PYTHON = 2,
+    CAPTURE_MIXED = CAPTURE_NATIVE | CAPTURE_PYTHON,
+};
+
+struct python_frame {
+    const void *code;     /* PyCodeObject, borrowed */
+    uint64_t fingerprint; /* of what tells this code object from a later one at its address */
+    int32_t byte_offset;  /* of the instruction; -1: before the first */
+};
+
+/* One captured stack, innermost frames first. The arrays belong to the thread and are overwritten by its next
+ * capture. In a thread with Python frames the native part ends where the interpreter begins. */
+struct raw_stack {
+    uint64_t hash; /* of all below */
+    uint32_t native_count, python_count;
+    uintptr_t *native; /* return addresses, so usually one past the call */
+    struct python_frame *python;
+};
+
+/* Once, before the first capture, from a place that may call the dynamic linker: opens libunwind. Sentences about
+ * what cannot be had go to `note` (each at most once). `depth` bounds each half. */
+void capture_start(enum capture_mode mode, uint32_t depth, void (*note)(const char *sentence));
+
+/* Fills `stack` with the calling thread's frames from its caller's caller outwards; frames of this library are left
+ * out. With nothing to be had, both counts are 0. */
+void capture_take(struct raw_stack *stack);
+
+/* UTF-8 names of a frame that capture_take() just returned in this thread. Cut to the buffers' sizes, always
+ * NUL-terminated. */
+struct python_name {
+    char function[512]; /* the qualified name from 3.11 on, the name before */
+    char file[4096];
+    int32_t line; /* 0: unknown */
+};
+void capture_python_name(const struct python_frame *frame, struct python_name *name);
+
+/* Modules come and go: after a dlclose, addresses may mean something else. Forgets unwinding caches and changes
+ * capture_generation(). Async-signal-unsafe. */
+void capture_modules_changed(void);
+uint32_t capture_generation(void);
+
+/* In a forked child, before its first capture. */
+void capture_after_fork(void);
+
+#endif

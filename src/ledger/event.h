@@ -1,0 +1,82 @@
+/*
+ * The events a recording is made of. One struct serves the hooks, the ledger, the writer and the reader, so that what
+ * happened in the traced process and what is read back later are the same thing.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC since the recording began. Sites are catalog ids.
+ */
+#ifndef LEDGER_EVENT_H
+#define LEDGER_EVENT_H
+
+#include <stdint.h>
+
+/* X(symbol, code in the trace file, fields in the order they are stored). The codes never change meaning. */
+#define EVENTS(X)                                                                                                      \
+    X(ALLOC, 16, FIELD_SITE | FIELD_KEY | FIELD_SIZE | FIELD_CONTEXT)         /* a block begins */                                            \
+    X(FREE, 17, FIELD_KEY)                                  /* one reference ends; the last one ends the block */            \
+    X(UNFREE, 18, FIELD_KEY | FIELD_SITE | FIELD_SIZE | FIELD_CONTEXT | FIELD_BORN) /* the driver refused that free: the block is back */            \
+    X(RETAIN, 19, FIELD_KEY)                                /* one more reference to a living block */                       \
+    X(TEARDOWN, 20, FIELD_CONTEXT)                          /* a context went, and every block that lived in it */           \
+    X(FAILED, 21, FIELD_SITE | FIELD_SIZE | FIELD_ERROR)                /* an allocation the driver refused, not for want of memory */   \
+    X(OOM, 22, FIELD_SITE | FIELD_SIZE | FIELD_ERROR | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* … and for want of memory */                          \
+    X(FOREIGN_FREE, 23, FIELD_KEY)                          /* a free, forwarded, of something never seen */                 \
+    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES)  /* what the driver says is free */
+
+enum event_field {
+    FIELD_SITE = 1 << 0,
+    FIELD_KEY = 1 << 1,
+    FIELD_SIZE = 1 << 2,
+    FIELD_CONTEXT = 1 << 3,
+    FIELD_BORN = 1 << 4,
+    FIELD_ERROR = 1 << 5,
+    FIELD_FREE_BYTES = 1 << 6,
+    FIELD_TOTAL_BYTES = 1 << 7,
+    FIELD_DEVICE = 1 << 8,
+};
+
+#define AS_EVENT(symbol, code, fields) EVENT_##symbol = code,
+enum event_type { EVENTS(AS_EVENT) };
+#undef AS_EVENT
+
+/* Which numbers a block's key is taken from: equal numbers of two key spaces are different blocks. */
+enum key_space {
+    KEY_ADDRESS,    /* device, managed and pinned pointers: CUDA's one unified address range */
+    KEY_REGISTERED, /* host ranges registered with the driver: the program's own addresses */
+    KEY_HANDLE,     /* CUmemGenericAllocationHandle */
+    KEY_ARRAY,      /* CUarray, CUmipmappedArray */
+    KEY_GRAPH,      /* allocation nodes of graphs */
+    KEY_FRAMEWORK,  /* addresses a framework's allocator hands out inside its own driver blocks */
+    KEY_SPACE_COUNT
+};
+
+#define KEY_NUMBER_BITS 60
+
+/* Addresses and handles are user-space pointers, under 2^57 on every Linux the driver supports. */
+static inline uint64_t block_key(enum key_space space, uint64_t number)
+{
+    return (uint64_t)space << KEY_NUMBER_BITS | (number & ((UINT64_C(1) << KEY_NUMBER_BITS) - 1));
+}
+
+static inline uint64_t block_key_number(uint64_t key)
+{
+    return key & ((UINT64_C(1) << KEY_NUMBER_BITS) - 1);
+}
+
+static inline enum key_space block_key_space(uint64_t key)
+{
+    return (enum key_space)(key >> KEY_NUMBER_BITS);
+}
+
+struct event {
+    enum event_type type;
+    uint32_t site;
+    uint64_t time_ns;
+    uint64_t key;
+    uint64_t size;
+    uint32_t context; /* which context's end takes the block with it; 0 for none */
+    int32_t error;    /* the CUresult */
+    int32_t device;
+    uint64_t born_ns; /* when the block was allocated */
+    uint64_t free_bytes, total_bytes;
+};
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The ledger: what is alive, what was, and who made the peak. Fed one event at a time by the recorder in the traced
+ * process and, with the same events, by the reader in the command-line tool; the two must come to the same answer.
+ * It knows nothing of CUDA: an event names a site (catalog/catalog.h) and a block's key (ledger/event.h).
+ *
+ * Every event but TEARDOWN and OOM costs O(1). For the moment of each space's peak the bytes and blocks of every site
+ * are kept exactly. Not locked. No event fails its caller: one that memory could not be found for is counted in
+ * counters.dropped_events.
+ */
+#ifndef LEDGER_LEDGER_H
+#define LEDGER_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "catalog/catalog.h"
+#include "ledger/event.h"
+
+struct ledger;
+
+struct ledger_counters {
+    uint64_t events; /* all that were applied */
+    /* The driver layer's: */
+    uint64_t allocs, frees, teardown_frees, failed_allocs, foreign_frees;
+    uint64_t replaced_blocks; /* allocated at a living block's address: its end was never seen */
+    uint64_t dropped_events;  /* no memory to hold them */
+};
+
+struct block {
+    uint64_t key, size, born_ns;
+    uint32_t site, context;
+    uint32_t references;
+};
+
+/* Live and lifetime figures; bytes and counts. */
+struct totals {
+    uint64_t live_bytes, live_blocks;
+    uint64_t allocs, frees, teardown_frees;
+    uint64_t allocated_bytes;
+    uint64_t peak_bytes, peak_time_ns; /* the highest live_bytes, and when it was first reached */
+};
+
+struct site_totals {
+    struct totals totals;
+    uint64_t failed;                        /* refused allocations */
+    uint64_t first_time_ns, last_time_ns;   /* of its allocations */
+    uint64_t bytes_at_peak, blocks_at_peak; /* at the moment of its space's peak */
+};
+
+struct ledger_space {
+    enum layer layer;
+    enum space_kind kind;
+    int device; /* -1 when the space is not tied to a device */
+    struct totals totals;
+};
+
+struct share {
+    uint32_t site;
+    uint64_t bytes, blocks;
+};
+
+/* One allocation that the driver refused for want of memory. */
+struct oom {
+    uint64_t time_ns;
+    uint32_t site;
+    int32_t error;
+    uint64_t requested_bytes, free_bytes, total_bytes;
+    uint64_t live_bytes; /* of the space that was asked */
+    uint32_t share_count;
+    const struct share *shares; /* who held it, most bytes first */
+};
+
+/* The driver's own figures for one device. */
+struct memory_sample {
+    int device;
+    uint64_t time_ns, free_bytes, total_bytes;
+};
+
+/* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end. */
+#define LEDGER_OOMS_MAX 64
+
+/* Site ids are looked up in `catalog`, which must know every site an event names. NULL when memory ran out. */
+struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog);
+/* Gives back the hash tables; the rest goes with the arena. */
+void ledger_destroy(struct ledger *ledger);
+
+/* Applies one event. For FREE, *ended (where not NULL) receives the block and true is returned when a living block
+ * was found; references > 1 in it means that others remain. For any other event, true when it was applied. */
+bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended);
+
+const struct block *ledger_find(const struct ledger *ledger, uint64_t key);
+/* Living blocks, oldest first, until `visit` returns false. */
+void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg);
+
+const struct ledger_counters *ledger_counters(const struct ledger *ledger);
+/* Figures of a site; all zero for one that no event named. */
+struct site_totals ledger_site(const struct ledger *ledger, uint32_t site);
+size_t ledger_space_count(const struct ledger *ledger);
+const struct ledger_space *ledger_space(const struct ledger *ledger, size_t index);
+size_t ledger_oom_count(const struct ledger *ledger);
+const struct oom *ledger_oom(const struct ledger *ledger, size_t index);
+/* One per device: the latest. */
+size_t ledger_memory_count(const struct ledger *ledger);
+const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t index);
+
+#endif

@@ -1,0 +1,8 @@
+# build/gpumemtrace: the command-line tool.
+CLI_SOURCES := $(SHARED_SOURCES) src/trace/reader.c src/symbols/dwarf.c $(sort $(wildcard tools/gpumemtrace/*.c))
+CLI_OBJECTS := $(call objects,cli,$(CLI_SOURCES))
+
+cli: $(BUILD)/gpumemtrace
+
+$(BUILD)/gpumemtrace: $(CLI_OBJECTS)
+	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) $(CLI_OBJECTS) -ldw -lelf -liberty -ljansson -o $@
