@@ -1,18 +1,30 @@
-# gpumemtrace. `make demo` shows it, `make test` tests it; each installs what it needs first (tools/deps.sh).
-# Everything built goes under $(BUILD). Variables a person sets: CC, CXX, BUILD, SANITIZE (address, thread), WERROR=1.
+# gpumemtrace. `make demo` shows it and `make test` tests it; each first installs what it needs (tools/deps.sh).
+# `make` only builds. Everything made goes under $(BUILD).
+#
+# Variables a person sets: CC, CXX, CFLAGS, LDFLAGS, BUILD, SANITIZE (address, thread), WERROR=1, and for
+# `make install` the GNU ones: prefix (or PREFIX), bindir, libdir, includedir, DESTDIR.
 
-BUILD    ?= build
-CFLAGS   ?= -O2 -g
 SANITIZE ?=
 WERROR   ?=
+CFLAGS   ?= -O2 -g
+PYTHON   ?= /usr/bin/python3
+
+ifeq ($(SANITIZE),address)
+BUILD ?= build/asan
+SAN   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifeq ($(SANITIZE),thread)
+BUILD ?= build/tsan
+SAN   := -fsanitize=thread
+else ifneq ($(SANITIZE),)
+$(error SANITIZE is 'address', 'thread' or nothing, not '$(SANITIZE)')
+endif
+BUILD ?= build
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes
 COMMON   := -std=gnu11 $(WARNINGS) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Isrc -Iinclude -fno-omit-frame-pointer
-ifeq ($(SANITIZE),address)
-SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-else ifeq ($(SANITIZE),thread)
-SAN := -fsanitize=thread
-endif
+VERSION  := $(shell sed -n 's/^.define GPUMEMTRACE_VERSION "\(.*\)"$$/\1/p' src/base/version.h)
+# For a target that calls make again: all cores, unless the person said how many.
+JOBS      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .DELETE_ON_ERROR:
 .PHONY: all lib cli simgpu
@@ -27,17 +39,24 @@ SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c 
 include src/module.mk
 include tools/gpumemtrace/module.mk
 include tools/simgpu/module.mk
+include tools/demo/module.mk
 include tests/module.mk
+include tools/install.mk
 
-$(BUILD)/lib/%.o: %.c
+# Says which package is missing, before a compiler says it in its own words.
+$(BUILD)/needs: tools/deps.sh
+	@tools/deps.sh --check build
+	@mkdir -p $(@D) && touch $@
+
+$(BUILD)/lib/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
 
-$(BUILD)/lib/%.o: %.S
+$(BUILD)/lib/%.o: %.S | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
 
-$(BUILD)/cli/%.o: %.c
+$(BUILD)/cli/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) $(SAN) -MMD -MP -c $< -o $@
 

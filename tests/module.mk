@@ -1,1 +1,51 @@
-# Tests. Each tests/unit/test_*.c is a cmocka program linked with everything but the hooks.
+# Tests. Each tests/unit/test_*.c is a cmocka program linked with everything but the hooks and the preload half;
+# tests/e2e is run by pytest against the build products.
+UNIT_SOURCES  := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_SUPPORT  := $(filter-out $(UNIT_SOURCES),$(sort $(wildcard tests/unit/*.c)))
+UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
+TESTED_SOURCES := $(SHARED_SOURCES) $(sort $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c) $(UNIT_SUPPORT))
+TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
+UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -ldl -lpthread
+PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q
+# What the test programs need to find the build products, and the sanitizer's runtime where there is one.
+TEST_ENV = GPUMEMTRACE_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) CC='$(CC)' CXX='$(CXX)'
+
+.PHONY: test check run-tests unit e2e
+test:
+	@tools/deps.sh test
+	@+$(MAKE) --no-print-directory $(JOBS) all unit-programs
+	@+$(MAKE) --no-print-directory run-tests
+
+check: test
+
+# Both run even when the first fails, so that one run shows everything that is wrong.
+run-tests:
+	@status=0; \
+	$(MAKE) --no-print-directory unit || status=1; \
+	$(MAKE) --no-print-directory e2e || status=1; \
+	exit $$status
+
+.PHONY: unit-programs
+unit-programs: $(UNIT_PROGRAMS)
+
+# UNIT=name runs one: make unit UNIT=test_ledger
+unit: all unit-programs
+	@$(TEST_ENV) tests/run_unit.sh $(if $(UNIT),$(BUILD)/tests/$(UNIT),$(UNIT_PROGRAMS))
+
+# E2E=arguments for pytest: make e2e E2E='tests/e2e/test_cli.py -k diff'
+e2e: all
+	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
+
+$(BUILD)/test/%.o: %.c | $(BUILD)/needs
+	@mkdir -p $(@D)
+	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -Itests/unit -MMD -MP -c $< -o $@
+
+# An archive, so that a test may replace a function by its own.
+$(BUILD)/tests/libtested.a: $(TESTED_OBJECTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+.SECONDARY: $(call objects,test,$(UNIT_SOURCES))
+$(UNIT_PROGRAMS): $(BUILD)/tests/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/tests/libtested.a
+	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) -rdynamic $< $(BUILD)/tests/libtested.a -Wl,--as-needed $(UNIT_LIBS) -o $@

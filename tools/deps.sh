@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Brings the packages that a make target needs, on Debian and Ubuntu.
+#
+#   tools/deps.sh GROUP            installs what is missing, as root or with a sudo that asks for no password;
+#                                  otherwise prints the one line to run, and ends with status 1
+#   tools/deps.sh --check GROUP    installs nothing: names what is missing, and ends with status 1
+#
+# A thing counts as there when it works (the command is found, the header compiles), wherever it came from.
+set -u
+
+usage() {
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+check_only=
+if [ "${1-}" = --check ]; then
+    check_only=1
+    shift
+fi
+[ $# -eq 1 ] || usage
+group=$1
+
+# group  package  how to tell that it is there
+needs() {
+    cat <<'ROWS'
+build  gcc             command cc
+build  libc6-dev       header  stdio.h
+build  uthash-dev      header  uthash.h
+build  libunwind-dev   header  libunwind.h
+build  libdw-dev       header  elfutils/libdwfl.h
+build  libiberty-dev   header  libiberty/demangle.h
+build  libjansson-dev  header  jansson.h
+demo   python3         command python3
+test   g++             command c++
+test   clang           command clang
+test   libcmocka-dev   cmocka  cmocka.h
+test   python3-pytest  pytest  pytest
+test   binutils        command readelf
+lint   clang-format    command clang-format
+lint   clang-tidy      command clang-tidy
+lint   cppcheck        command cppcheck
+ROWS
+}
+
+# Which groups a group brings along.
+case $group in
+build) groups=" build " ;;
+demo) groups=" build demo " ;;
+test) groups=" build demo test " ;;
+lint) groups=" build lint " ;;
+ci) groups=" build demo test lint " ;;
+*) usage ;;
+esac
+
+compiles() { # the lines of a C file
+    printf '%s\n' "$@" | "${CC:-cc}" -E -x c - >/dev/null 2>&1
+}
+
+is_there() { # kind, name
+    case $1 in
+    command) command -v "$2" >/dev/null 2>&1 || { [ "$2" = cc ] && command -v "${CC:-cc}" >/dev/null 2>&1; } ;;
+    header) compiles "#include <$2>" ;;
+    cmocka) compiles '#include <stdarg.h>' '#include <stddef.h>' '#include <setjmp.h>' '#include <stdint.h>' \
+        '#include <cmocka.h>' ;;
+    pytest) /usr/bin/python3 -c 'import pytest' >/dev/null 2>&1 ;;
+    esac
+}
+
+missing=()
+while read -r row_group package kind name; do
+    case $groups in
+    *" $row_group "*) is_there "$kind" "$name" || missing+=("$package") ;;
+    esac
+done < <(needs)
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    as_root=(sudo -n)
+fi
+
+give_up() {
+    echo "gpumemtrace: $1" >&2
+    echo "    sudo apt-get update && sudo $install" >&2
+    exit 1
+}
+
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "gpumemtrace: this needs what Debian calls: ${missing[*]}" >&2
+    echo "Please install them by this system's own package manager and run make again." >&2
+    exit 1
+fi
+[ -z "$check_only" ] || give_up "missing: ${missing[*]}. Please run this line, then make again:"
+if [ ${#as_root[@]} -gt 0 ] && ! sudo -n true 2>/dev/null; then
+    give_up "missing: ${missing[*]}. Please run this line, then make again:"
+fi
+
+echo "gpumemtrace: installing ${missing[*]}"
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" </dev/null; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# The package lists may be missing or old: they are fetched only when the first try finds that out.
+if ! apt install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
+    if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+        tail -n 15 "$log" >&2
+        give_up "apt-get could not install them (its last words stand above). Please try this line:"
+    fi
+fi

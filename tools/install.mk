@@ -1,0 +1,34 @@
+# make install, make uninstall: the GNU variables. The command-line tool looks for the library in ../lib beside its
+# own folder first, so an installed tree works wherever it is moved to.
+PREFIX      ?= /usr/local
+prefix      ?= $(PREFIX)
+exec_prefix ?= $(prefix)
+bindir      ?= $(exec_prefix)/bin
+libdir      ?= $(exec_prefix)/lib
+includedir  ?= $(prefix)/include
+docdir      ?= $(prefix)/share/doc/gpumemtrace
+INSTALL     ?= install
+
+PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
+
+$(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in src/base/version.h Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
+		-e 's|@version@|$(VERSION)|' $< >$@
+
+.PHONY: install uninstall
+install: all $(BUILD)/gpumemtrace.pc
+	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/gpumemtrace \
+		$(DESTDIR)$(docdir)
+	$(INSTALL) -m 755 $(BUILD)/gpumemtrace $(DESTDIR)$(bindir)/gpumemtrace
+	$(INSTALL) -m 755 $(BUILD)/libgpumemtrace.so $(DESTDIR)$(libdir)/libgpumemtrace.so
+	for header in $(PUBLIC_HEADERS); do \
+		$(INSTALL) -m 644 include/$$header $(DESTDIR)$(includedir)/$$header || exit 1; done
+	$(INSTALL) -m 644 $(BUILD)/gpumemtrace.pc $(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc
+	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
+
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/gpumemtrace $(DESTDIR)$(libdir)/libgpumemtrace.so \
+		$(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS))
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE)
+	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir)
