@@ -1,18 +1,19 @@
 /*
  * The recording: a file named *.gmt that the traced process appends to while it runs.
  *
- * The file is a header of one page and then records, each a tag byte and fields, packed without gaps. Integers are
- * little-endian in the header and LEB128 varints in the records ("u": unsigned; "s": signed, zigzag). A reader trusts
- * the header's `committed` and looks at nothing beyond it: the writer moves it only after a record is whole, in
- * memory that is mapped from the file, so a process killed at any instruction leaves every committed record behind.
- * Bytes after `committed` are reserved space and mean nothing.
+ * The file is a header of one page and then records, each a tag byte and fields, packed without gaps.
+ * Integers are little-endian in the header and LEB128 varints in the records ("u": unsigned; "s": signed,
+ * zigzag). A reader trusts the header's `committed` and looks at nothing beyond it: the writer moves it only
+ * after a record is whole, in memory that is mapped from the file, so a process killed at any instruction
+ * leaves every committed record behind. Bytes after `committed` are reserved space and mean nothing.
  *
- * Definitions come before whatever refers to them and number themselves: the n-th string record defines string n, the
- * n-th module record module n, and so on, from 0. Names and ids are therefore only good inside one file.
+ * Definitions come before whatever refers to them and number themselves: the n-th string record defines
+ * string n, the n-th module record module n, and so on, from 0. Names and ids are therefore only good inside
+ * one file.
  *
- * Versions: a reader refuses a file whose `version` is newer than its own. Within a version, new record tags may be
- * added only below TRACE_TAG_SKIPPABLE, where every record has its length behind the tag, so that an older reader can
- * step over it.
+ * Versions: a reader refuses a file whose `version` is newer than its own. Within a version, new record tags
+ * may be added only below TRACE_TAG_SKIPPABLE, where every record has its length behind the tag, so that an
+ * older reader can step over it.
  */
 #ifndef GPUMEMTRACE_TRACE_H
 #define GPUMEMTRACE_TRACE_H
@@ -24,8 +25,8 @@
 #define TRACE_HEADER_SIZE 4096
 #define TRACE_SUFFIX      ".gmt"
 
-/* How the process ended, as far as the recording knows. A file that still says TRACE_RUNNING belongs to a process
- * that lives (its pid and process_start_ticks match one of this host and boot) or was killed. */
+/* How the process ended, as far as the recording knows. A file that still says TRACE_RUNNING belongs to a
+ * process that lives (its pid and process_start_ticks match one of this host and boot) or was killed. */
 enum trace_state {
     TRACE_RUNNING = 0,
     TRACE_EXITED = 1, /* the library wrote its reports and closed the recording */
@@ -50,8 +51,8 @@ struct trace_header {
 };
 
 /*
- * Records. Tags 1 to 15 define things; 16 and above are events, listed with their fields in src/ledger/event.h; tags
- * from TRACE_TAG_SKIPPABLE are followed by u length and that many bytes.
+ * Records. Tags 1 to 15 define things; 16 and above are events, listed with their fields in
+ * src/ledger/event.h; tags from TRACE_TAG_SKIPPABLE are followed by u length and that many bytes.
  *
  *   STRING   u length, bytes            at most TRACE_STRING_MAX; not NUL-terminated, usually UTF-8
  *   MODULE   u path, u bias, u start, u end - start, u file size, u mtime in ns, u n, n bytes of build-id
@@ -62,10 +63,9 @@ struct trace_header {
  *   PROCESS  u n, n string ids: exe, host, rank (empty: none), then the arguments
  *   NOTE     u string                   a sentence for the report's notes
  *
- * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row names, in
- * this order:
- *   SITE u, KEY: u key space, s (number - the previous key's number in that key space); SIZE u, CONTEXT u,
- *   BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u
+ * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
+ * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
+ * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u
  */
 enum trace_tag {
     TRACE_STRING = 1,

@@ -2,8 +2,9 @@
  * Memory straight from the kernel, for code that must never enter the traced program's malloc: a hook can run
  * inside a malloc replacement, in a forked child, or while the program holds any lock of its own.
  *
- * An arena hands out zeroed memory that is returned all at once. A pool hands out objects of one size and takes
- * them back singly. Neither locks: the owner's lock covers them. All functions return NULL when the kernel refuses.
+ * An arena hands out zeroed memory that is returned all at once. A pool hands out objects of one size and
+ * takes them back singly. Neither locks: the owner's lock covers them. All functions return NULL when the
+ * kernel refuses.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -38,8 +39,8 @@ void pool_init(struct pool *pool, struct arena *arena, size_t object_bytes);
 void *pool_get(struct pool *pool);
 void pool_put(struct pool *pool, void *object);
 
-/* Large tables that grow by moving (hash buckets): mapped singly, so that the old table goes back to the kernel.
- * `bytes` of pages_free() must be what was asked of pages_alloc(). */
+/* Large tables that grow by moving (hash buckets): mapped singly, so that the old table goes back to the
+ * kernel. `bytes` of pages_free() must be what was asked of pages_alloc(). */
 void *pages_alloc(size_t bytes);
 void pages_free(void *start, size_t bytes);
 

@@ -1,6 +1,7 @@
 /*
- * Buffered text output to a file descriptor, used by every report. Works without stdio and without malloc, since
- * the library writes reports while the traced program is being torn down. Errors stick: write on, ask once at the end.
+ * Buffered text output to a file descriptor, used by every report. Works without stdio and without malloc,
+ * since the library writes reports while the traced program is being torn down. Errors stick: write on, ask
+ * once at the end.
  */
 #ifndef BASE_OUTPUT_H
 #define BASE_OUTPUT_H

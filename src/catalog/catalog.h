@@ -1,11 +1,12 @@
 /*
- * The catalog: everything events refer to by a small number. Strings, modules (mapped ELF files), frames, stacks
- * and sites, each stored once and numbered from 0 in the order they were first seen. The traced process fills one
- * while it runs, the reader fills an equal one from the recording, and reports read either.
+ * The catalog: everything events refer to by a small number. Strings, modules (mapped ELF files), frames,
+ * stacks and sites, each stored once and numbered from 0 in the order they were first seen. The traced
+ * process fills one while it runs, the reader fills an equal one from the recording, and reports read either.
  *
- * Not locked: in the traced process the recorder's lock covers every call. Entries never move or change once added,
- * so a pointer to one stays good without the lock. Every catalog_add_* returns the entry's id, or CATALOG_NONE when
- * memory ran out (nothing was added then); *is_new, where not NULL, tells whether the call added it.
+ * Not locked: in the traced process the recorder's lock covers every call. Entries never move or change once
+ * added, so a pointer to one stays good without the lock. Every catalog_add_* returns the entry's id, or
+ * CATALOG_NONE when memory ran out (nothing was added then); *is_new, where not NULL, tells whether the call
+ * added it.
  */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
@@ -20,28 +21,29 @@
 #define BUILD_ID_MAX 32
 
 /* What kind of memory a block takes. X(symbol, name in reports, tied to one device) */
-#define SPACES(X)                                                                                                      \
-    X(DEVICE, "device", true)                                                                                          \
-    X(MANAGED, "managed", true)                                                                                        \
-    X(PINNED, "pinned", false)                                                                                         \
-    X(REGISTERED, "registered", false)                                                                                 \
-    X(HOST, "host", false)                                                                                             \
-    X(GRAPH, "graph", true)                                                                                            \
+#define SPACES(X)                                                                                            \
+    X(DEVICE, "device", true)                                                                                \
+    X(MANAGED, "managed", true)                                                                              \
+    X(PINNED, "pinned", false)                                                                               \
+    X(REGISTERED, "registered", false)                                                                       \
+    X(HOST, "host", false)                                                                                   \
+    X(GRAPH, "graph", true)                                                                                  \
     X(FOREIGN, "foreign", true)
 
-/* How a block is created and ended. X(symbol, name in reports, layer, owned: counts as this process's memory) */
-#define FAMILIES(X)                                                                                                    \
-    X(PLAIN, "plain", DRIVER, true)                                                                                    \
-    X(PITCHED, "pitched", DRIVER, true)                                                                                \
-    X(MANAGED, "managed", DRIVER, true)                                                                                \
-    X(POOL, "pool", DRIVER, true)                                                                                      \
-    X(VMM, "vmm", DRIVER, true)                                                                                        \
-    X(ARRAY, "array", DRIVER, true)                                                                                    \
-    X(PINNED, "pinned", DRIVER, true)                                                                                  \
-    X(REGISTERED, "registered", DRIVER, true)                                                                          \
-    X(GRAPH, "graph", DRIVER, true)                                                                                    \
-    X(IPC, "ipc", DRIVER, false)                                                                                       \
-    X(EXTERNAL, "external", DRIVER, false)                                                                             \
+/* How a block is created and ended. X(symbol, name in reports, layer, owned: counts as this process's memory)
+ */
+#define FAMILIES(X)                                                                                          \
+    X(PLAIN, "plain", DRIVER, true)                                                                          \
+    X(PITCHED, "pitched", DRIVER, true)                                                                      \
+    X(MANAGED, "managed", DRIVER, true)                                                                      \
+    X(POOL, "pool", DRIVER, true)                                                                            \
+    X(VMM, "vmm", DRIVER, true)                                                                              \
+    X(ARRAY, "array", DRIVER, true)                                                                          \
+    X(PINNED, "pinned", DRIVER, true)                                                                        \
+    X(REGISTERED, "registered", DRIVER, true)                                                                \
+    X(GRAPH, "graph", DRIVER, true)                                                                          \
+    X(IPC, "ipc", DRIVER, false)                                                                             \
+    X(EXTERNAL, "external", DRIVER, false)                                                                   \
     X(TORCH, "torch", FRAMEWORK, true)
 
 #define AS_SPACE(symbol, ...)  SPACE_##symbol,
@@ -81,8 +83,8 @@ enum frame_kind { FRAME_NATIVE, FRAME_PYTHON };
 
 struct frame {
     enum frame_kind kind;
-    uint32_t module;   /* native: CATALOG_NONE when the address is in no mapped file (JIT code) */
-    uint64_t offset;   /* native: return address minus the module's bias; the address itself without a module */
+    uint32_t module; /* native: CATALOG_NONE when the address is in no mapped file (JIT code) */
+    uint64_t offset; /* native: return address minus the module's bias; the address itself without a module */
     uint32_t function; /* Python: string id of the qualified name, or of the name before 3.11 */
     uint32_t file;     /* Python: string id */
     int32_t line;      /* Python: 0 when unknown */

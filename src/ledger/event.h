@@ -1,6 +1,6 @@
 /*
- * The events a recording is made of. One struct serves the hooks, the ledger, the writer and the reader, so that what
- * happened in the traced process and what is read back later are the same thing.
+ * The events a recording is made of. One struct serves the hooks, the ledger, the writer and the reader, so
+ * that what happened in the traced process and what is read back later are the same thing.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC since the recording began. Sites are catalog ids.
  */
@@ -10,16 +10,21 @@
 #include <stdint.h>
 
 /* X(symbol, code in the trace file, fields in the order they are stored). The codes never change meaning. */
-#define EVENTS(X)                                                                                                      \
-    X(ALLOC, 16, FIELD_SITE | FIELD_KEY | FIELD_SIZE | FIELD_CONTEXT)         /* a block begins */                                            \
-    X(FREE, 17, FIELD_KEY)                                  /* one reference ends; the last one ends the block */            \
-    X(UNFREE, 18, FIELD_KEY | FIELD_SITE | FIELD_SIZE | FIELD_CONTEXT | FIELD_BORN) /* the driver refused that free: the block is back */            \
-    X(RETAIN, 19, FIELD_KEY)                                /* one more reference to a living block */                       \
-    X(TEARDOWN, 20, FIELD_CONTEXT)                          /* a context went, and every block that lived in it */           \
-    X(FAILED, 21, FIELD_SITE | FIELD_SIZE | FIELD_ERROR)                /* an allocation the driver refused, not for want of memory */   \
-    X(OOM, 22, FIELD_SITE | FIELD_SIZE | FIELD_ERROR | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* … and for want of memory */                          \
-    X(FOREIGN_FREE, 23, FIELD_KEY)                          /* a free, forwarded, of something never seen */                 \
-    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES)  /* what the driver says is free */
+#define EVENTS(X)                                                                                            \
+    X(ALLOC, 16, FIELD_SITE | FIELD_KEY | FIELD_SIZE | FIELD_CONTEXT) /* a block begins */                   \
+    X(FREE, 17, FIELD_KEY) /* one reference ends; the last one ends the block */                             \
+    X(UNFREE, 18,                                                                                            \
+      FIELD_KEY | FIELD_SITE | FIELD_SIZE | FIELD_CONTEXT |                                                  \
+          FIELD_BORN)              /* the driver refused that free: the block is back */                     \
+    X(RETAIN, 19, FIELD_KEY)       /* one more reference to a living block */                                \
+    X(TEARDOWN, 20, FIELD_CONTEXT) /* a context went, and every block that lived in it */                    \
+    X(FAILED, 21,                                                                                            \
+      FIELD_SITE | FIELD_SIZE | FIELD_ERROR) /* an allocation the driver refused, not for want of memory */  \
+    X(OOM, 22,                                                                                               \
+      FIELD_SITE | FIELD_SIZE | FIELD_ERROR | FIELD_FREE_BYTES |                                             \
+          FIELD_TOTAL_BYTES)       /* … and for want of memory */                                          \
+    X(FOREIGN_FREE, 23, FIELD_KEY) /* a free, forwarded, of something never seen */                          \
+    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* what the driver says is free */
 
 enum event_field {
     FIELD_SITE = 1 << 0,

@@ -1,11 +1,12 @@
 /*
- * The ledger: what is alive, what was, and who made the peak. Fed one event at a time by the recorder in the traced
- * process and, with the same events, by the reader in the command-line tool; the two must come to the same answer.
- * It knows nothing of CUDA: an event names a site (catalog/catalog.h) and a block's key (ledger/event.h).
+ * The ledger: what is alive, what was, and who made the peak. Fed one event at a time by the recorder in the
+ * traced process and, with the same events, by the reader in the command-line tool; the two must come to the
+ * same answer. It knows nothing of CUDA: an event names a site (catalog/catalog.h) and a block's key
+ * (ledger/event.h).
  *
- * Every event but TEARDOWN and OOM costs O(1). For the moment of each space's peak the bytes and blocks of every site
- * are kept exactly. Not locked. No event fails its caller: one that memory could not be found for is counted in
- * counters.dropped_events.
+ * Every event but TEARDOWN and OOM costs O(1). For the moment of each space's peak the bytes and blocks of
+ * every site are kept exactly. Not locked. No event fails its caller: one that memory could not be found for
+ * is counted in counters.dropped_events.
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
@@ -78,16 +79,19 @@ struct memory_sample {
     uint64_t time_ns, free_bytes, total_bytes;
 };
 
-/* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end. */
+/* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end.
+ */
 #define LEDGER_OOMS_MAX 64
 
-/* Site ids are looked up in `catalog`, which must know every site an event names. NULL when memory ran out. */
+/* Site ids are looked up in `catalog`, which must know every site an event names. NULL when memory ran out.
+ */
 struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog);
 /* Gives back the hash tables; the rest goes with the arena. */
 void ledger_destroy(struct ledger *ledger);
 
-/* Applies one event. For FREE, *ended (where not NULL) receives the block and true is returned when a living block
- * was found; references > 1 in it means that others remain. For any other event, true when it was applied. */
+/* Applies one event. For FREE, *ended (where not NULL) receives the block and true is returned when a living
+ * block was found; references > 1 in it means that others remain. For any other event, true when it was
+ * applied. */
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended);
 
 const struct block *ledger_find(const struct ledger *ledger, uint64_t key);

@@ -1,6 +1,7 @@
 /*
- * The recorder: what hooks call. It takes the stack, keeps catalog, ledger and recording in step under one lock, and
- * never lets the traced program see a thing: errno is kept, nothing fails, what could not be recorded is counted.
+ * The recorder: what hooks call. It takes the stack, keeps catalog, ledger and recording in step under one
+ * lock, and never lets the traced program see a thing: errno is kept, nothing fails, what could not be
+ * recorded is counted.
  *
  * No function here calls the CUDA driver, and none may be called with a lock held that a hook could want.
  */
@@ -19,42 +20,45 @@ struct allocation {
     const char *api; /* a string literal: the outermost API's name without version and _ptsz suffixes */
     enum family family;
     enum space_kind space;
-    int device;            /* ordinal; -1 when the space is not tied to a device */
-    uint32_t context;      /* recorder_context() of the context whose end takes it along; 0 for none */
+    int device;       /* ordinal; -1 when the space is not tied to a device */
+    uint32_t context; /* recorder_context() of the context whose end takes it along; 0 for none */
     enum key_space key_space;
-    uint64_t key;          /* address or handle */
-    uint64_t size;         /* bytes, by design's accounting: asked, pitch × height, … */
+    uint64_t key;  /* address or handle */
+    uint64_t size; /* bytes, by design's accounting: asked, pitch × height, … */
 };
 
-/* Hooked calls nest (cudaMalloc calls cuMemAlloc): only the outermost one of a thread is recorded. Every hook brackets
- * its real call; hook_enter() tells whether this is the outermost and we are recording. */
+/* Hooked calls nest (cudaMalloc calls cuMemAlloc): only the outermost one of a thread is recorded. Every hook
+ * brackets its real call; hook_enter() tells whether this is the outermost and we are recording. */
 bool hook_enter(void);
 void hook_leave(void);
 
 /* After the real call returned success. */
 void record_allocation(const struct allocation *allocation);
-/* After it returned an error; `key` is ignored. Pass free and total only for an error that means "no memory", as the
- * driver tells them (0, 0 when it would not). */
+/* After it returned an error; `key` is ignored. Pass free and total only for an error that means "no memory",
+ * as the driver tells them (0, 0 when it would not). */
 void record_failure(const struct allocation *allocation, int error);
-void record_out_of_memory(const struct allocation *allocation, int error, uint64_t free_bytes, uint64_t total_bytes);
+void record_out_of_memory(const struct allocation *allocation, int error, uint64_t free_bytes,
+                          uint64_t total_bytes);
 
-/* Before the real call. The block, as it was, goes to *ended, for record_unfree() when the driver refuses. False, and
- * a foreign free is counted, when no such block lives: do not call record_unfree() then. */
+/* Before the real call. The block, as it was, goes to *ended, for record_unfree() when the driver refuses.
+ * False, and a foreign free is counted, when no such block lives: do not call record_unfree() then. */
 bool record_free(enum key_space key_space, uint64_t key, struct block *ended);
 void record_unfree(const struct block *ended);
 /* One more reference to a living block: it takes one more record_free() to end it. */
 void record_retain(enum key_space key_space, uint64_t key);
 
-/* A small number for a context handle, from 1; the same handle gives the same number until the context ends. */
+/* A small number for a context handle, from 1; the same handle gives the same number until the context ends.
+ */
 uint32_t recorder_context(const void *context);
-/* Before the real call that ends a context; false when it is not known. Every block of it ends as teardown. */
+/* Before the real call that ends a context; false when it is not known. Every block of it ends as teardown.
+ */
 bool record_teardown(const void *context);
 
 /* The driver's own figures for a device. */
 void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
 
-/* Loads what may need the dynamic linker before the first allocation (libunwind): called from the first sign of CUDA,
- * cuInit, where the program holds no allocator's lock. Cheap when done already. */
+/* Loads what may need the dynamic linker before the first allocation (libunwind): called from the first sign
+ * of CUDA, cuInit, where the program holds no allocator's lock. Cheap when done already. */
 void recorder_prepare(void);
 /* The dynamic linker unloaded something. */
 void recorder_modules_changed(void);

@@ -1,6 +1,6 @@
 /*
- * Reads a recording back into a catalog and a ledger, in one pass. The file is untrusted: whatever its bytes, the
- * answer is a recording or one sentence saying what is wrong.
+ * Reads a recording back into a catalog and a ledger, in one pass. The file is untrusted: whatever its bytes,
+ * the answer is a recording or one sentence saying what is wrong.
  */
 #ifndef TRACE_READER_H
 #define TRACE_READER_H
@@ -18,15 +18,16 @@ struct recording {
     struct ledger *ledger;
     struct process_info process;
     uint32_t note_count;
-    const uint32_t *notes; /* string ids */
+    const uint32_t *notes;        /* string ids */
     uint64_t file_dropped_events; /* events the process had to leave out of the file */
     uint64_t file_bytes;          /* committed */
 };
 
-/* 0, or -1 with a sentence in `error`. `each_event`, where not NULL, sees every event before the ledger does. */
+/* 0, or -1 with a sentence in `error`. `each_event`, where not NULL, sees every event before the ledger does.
+ */
 int recording_read(struct recording *recording, const char *path,
-                   void (*each_event)(const struct recording *, const struct event *, void *), void *arg, char *error,
-                   size_t error_bytes);
+                   void (*each_event)(const struct recording *, const struct event *, void *), void *arg,
+                   char *error, size_t error_bytes);
 void recording_release(struct recording *recording);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Appends to a recording (gpumemtrace/trace.h). The file's space is allocated before it is mapped, so a full disk is
- * an error of an allocation here and never a SIGBUS in the traced program. Not locked: the recorder's lock covers
- * every call. After an error the writer drops everything and counts it; the traced program goes on.
+ * Appends to a recording (gpumemtrace/trace.h). The file's space is allocated before it is mapped, so a full
+ * disk is an error of an allocation here and never a SIGBUS in the traced program. Not locked: the recorder's
+ * lock covers every call. After an error the writer drops everything and counts it; the traced program goes
+ * on.
  */
 #ifndef TRACE_WRITER_H
 #define TRACE_WRITER_H
@@ -24,8 +25,8 @@ struct trace_writer {
     int error; /* errno that ended the recording, 0 while all is well; EFBIG: the limit */
 };
 
-/* Creates `path` (it must not exist; mode 0600; links are not followed) and writes the header. 0 or an errno. `limit`
- * bounds the file's size in bytes. */
+/* Creates `path` (it must not exist; mode 0600; links are not followed) and writes the header. 0 or an errno.
+ * `limit` bounds the file's size in bytes. */
 int trace_writer_open(struct trace_writer *writer, const char *path, const struct process_info *process,
                       uint64_t limit);
 bool trace_writer_is_open(const struct trace_writer *writer);

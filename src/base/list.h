@@ -1,0 +1,38 @@
+/*
+ * A growing array whose elements never move: chunks of doubling size from an arena, all zeroed. Elements may
+ * be read without a lock by whoever learnt their index after they were written.
+ */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+#define LIST_FIRST_CHUNK 64 /* elements; a power of two */
+#define LIST_CHUNKS      26 /* up to 2^32 elements */
+
+struct list {
+    struct arena *arena;
+    size_t element_bytes;
+    uint32_t count;
+    void *chunks[LIST_CHUNKS];
+};
+
+void list_init(struct list *list, struct arena *arena, size_t element_bytes);
+/* Makes element `index` and all before it exist, zeroed. NULL when memory ran out. */
+void *list_reach(struct list *list, uint32_t index);
+
+/* NULL beyond the end. */
+static inline void *list_at(const struct list *list, uint32_t index)
+{
+    if (index >= list->count)
+        return NULL;
+    uint64_t shifted = (uint64_t)index + LIST_FIRST_CHUNK;
+    int log2 = 63 - __builtin_clzll(shifted);
+    int chunk = log2 - __builtin_ctz(LIST_FIRST_CHUNK);
+    return (char *)list->chunks[chunk] + (shifted - (UINT64_C(1) << log2)) * list->element_bytes;
+}
+
+#endif

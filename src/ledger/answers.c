@@ -1,0 +1,107 @@
+/* What can be asked of a ledger (ledger.h), and the picture it takes of an out-of-memory moment. */
+#include <string.h>
+
+#include "ledger/internal.h"
+
+const struct ledger_counters *ledger_counters(const struct ledger *ledger)
+{
+    return &ledger->counters;
+}
+
+struct site_totals ledger_site(const struct ledger *ledger, uint32_t id)
+{
+    const struct site_record *site = list_at(&ledger->sites, id);
+    if (site == NULL || site->space == NULL)
+        return (struct site_totals){0};
+    /* Unchanged since the space's peak: it holds what it held then. */
+    bool noted = site->epoch == site->space->epoch;
+    return (struct site_totals){
+        .totals = site->totals,
+        .failed = site->failed,
+        .first_time_ns = site->first_time_ns,
+        .last_time_ns = site->last_time_ns,
+        .bytes_at_peak = noted ? site->bytes_at_peak : site->totals.live_bytes,
+        .blocks_at_peak = noted ? site->blocks_at_peak : site->totals.live_blocks,
+    };
+}
+
+size_t ledger_space_count(const struct ledger *ledger)
+{
+    return ledger->spaces.count;
+}
+
+const struct ledger_space *ledger_space(const struct ledger *ledger, size_t index)
+{
+    const struct space_record *space = index < UINT32_MAX ? list_at(&ledger->spaces, (uint32_t)index) : NULL;
+    return space == NULL ? NULL : &space->is;
+}
+
+size_t ledger_oom_count(const struct ledger *ledger)
+{
+    return ledger->ooms.count;
+}
+
+const struct oom *ledger_oom(const struct ledger *ledger, size_t index)
+{
+    return index < UINT32_MAX ? list_at(&ledger->ooms, (uint32_t)index) : NULL;
+}
+
+size_t ledger_memory_count(const struct ledger *ledger)
+{
+    return ledger->memory.count;
+}
+
+const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t index)
+{
+    return index < UINT32_MAX ? list_at(&ledger->memory, (uint32_t)index) : NULL;
+}
+
+static uint32_t count_holders(const struct ledger *ledger, const struct space_record *space)
+{
+    uint32_t holders = 0;
+    for (uint32_t i = 0; i < ledger->sites.count; i++) {
+        const struct site_record *site = list_at(&ledger->sites, i);
+        holders += site->space == space && site->totals.live_blocks > 0;
+    }
+    return holders;
+}
+
+/* Most bytes first, by insertion: the list is filled from the sites in order and is mostly short. */
+static void insert_share(struct share *shares, uint32_t count, struct share share)
+{
+    uint32_t at = count;
+    for (; at > 0 && shares[at - 1].bytes < share.bytes; at--)
+        shares[at] = shares[at - 1];
+    shares[at] = share;
+}
+
+bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *asked)
+{
+    if (ledger->ooms.count >= LEDGER_OOMS_MAX)
+        return true;
+    uint32_t holders = count_holders(ledger, asked->space);
+    struct share *shares = arena_alloc(ledger->arena, holders * sizeof *shares);
+    struct oom *oom = list_reach(&ledger->ooms, ledger->ooms.count);
+    if (oom == NULL)
+        return false;
+    uint32_t filled = 0;
+    for (uint32_t i = 0; i < ledger->sites.count && shares != NULL; i++) {
+        const struct site_record *site = list_at(&ledger->sites, i);
+        if (site->space != asked->space || site->totals.live_blocks == 0)
+            continue;
+        insert_share(
+            shares, filled,
+            (struct share){.site = i, .bytes = site->totals.live_bytes, .blocks = site->totals.live_blocks});
+        filled++;
+    }
+    *oom = (struct oom){.time_ns = event->time_ns,
+                        .site = event->site,
+                        .error = event->error,
+                        .requested_bytes = event->size,
+                        .free_bytes = event->free_bytes,
+                        .total_bytes = event->total_bytes,
+                        .live_bytes = asked->space->is.totals.live_bytes,
+                        .share_count = filled,
+                        .shares = shares};
+    return true;
+}

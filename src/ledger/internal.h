@@ -1,0 +1,39 @@
+/* What the ledger's files share; nobody else includes this. */
+#ifndef LEDGER_INTERNAL_H
+#define LEDGER_INTERNAL_H
+
+#include "base/list.h"
+#include "ledger/ledger.h"
+
+struct block_entry;
+
+struct space_record {
+    struct ledger_space is;
+    uint64_t epoch; /* how often its peak was raised */
+};
+
+struct site_record {
+    struct space_record *space; /* NULL until the site's first event */
+    struct totals totals;
+    enum layer layer;
+    uint64_t epoch; /* of its space, when the two fields below were noted */
+    uint64_t bytes_at_peak, blocks_at_peak;
+    uint64_t failed, first_time_ns, last_time_ns;
+};
+
+struct ledger {
+    struct arena *arena;
+    const struct catalog *catalog;
+    struct ledger_counters counters;
+    struct block_entry *blocks;
+    struct pool block_pool;
+    struct list sites;  /* struct site_record, by catalog id */
+    struct list spaces; /* struct space_record */
+    struct list ooms;   /* struct oom */
+    struct list memory; /* struct memory_sample */
+};
+
+/* Notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */
+bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *site);
+
+#endif

@@ -1,0 +1,353 @@
+/*
+ * The ledger's events (ledger.h): blocks begin and end, and totals of their site and space follow.
+ *
+ * The peak is kept without ever walking the sites. A space's epoch is the number of times its peak was
+ * raised. A site that changes for the first time since then notes what it held ("at peak") before the change;
+ * a site that has not changed since holds now what it held then.
+ */
+#include "ledger/ledger.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "ledger/internal.h"
+
+#define MEMORY_SAMPLES_MAX 256 /* devices */
+
+struct block_entry {
+    struct block block;
+    UT_hash_handle hh;
+};
+
+/* Block keys are addresses, equal in their low bits: one multiplication spreads them. */
+#undef HASH_FUNCTION
+#define HASH_FUNCTION(key, key_bytes, hash)                                                                  \
+    do {                                                                                                     \
+        uint64_t number;                                                                                     \
+        memcpy(&number, (key), sizeof number);                                                               \
+        (hash) = (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);                                  \
+    } while (0)
+
+struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
+{
+    struct ledger *ledger = arena_alloc(arena, sizeof *ledger);
+    if (ledger == NULL)
+        return NULL;
+    ledger->arena = arena;
+    ledger->catalog = catalog;
+    pool_init(&ledger->block_pool, arena, sizeof(struct block_entry));
+    list_init(&ledger->sites, arena, sizeof(struct site_record));
+    list_init(&ledger->spaces, arena, sizeof(struct space_record));
+    list_init(&ledger->ooms, arena, sizeof(struct oom));
+    list_init(&ledger->memory, arena, sizeof(struct memory_sample));
+    return ledger;
+}
+
+void ledger_destroy(struct ledger *ledger)
+{
+    HASH_CLEAR(hh, ledger->blocks);
+}
+
+static struct block_entry *find_block(const struct ledger *ledger, uint64_t key)
+{
+    struct block_entry *entry;
+    HASH_FIND(hh, ledger->blocks, &key, sizeof key, entry);
+    return entry;
+}
+
+static uint32_t space_index(struct ledger *ledger, const struct site_key *key)
+{
+    enum layer layer = family_infos[key->family].layer;
+    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
+        const struct space_record *space = list_at(&ledger->spaces, i);
+        if (space->is.layer == layer && space->is.kind == key->space && space->is.device == key->device)
+            return i;
+    }
+    uint32_t index = ledger->spaces.count;
+    struct space_record *space = list_reach(&ledger->spaces, index);
+    if (space == NULL)
+        return UINT32_MAX;
+    space->is.layer = layer;
+    space->is.kind = (enum space_kind)key->space;
+    space->is.device = key->device;
+    return index;
+}
+
+/* The site's record, made at its first event; NULL for an id the catalog does not know, or without memory. */
+static struct site_record *reach_site(struct ledger *ledger, uint32_t id)
+{
+    struct site_record *site = list_at(&ledger->sites, id);
+    if (site != NULL && site->space != NULL)
+        return site;
+    const struct site_key *key = catalog_site(ledger->catalog, id);
+    if (key == NULL || key->family >= FAMILY_COUNT || key->space >= SPACE_COUNT)
+        return NULL;
+    uint32_t index = space_index(ledger, key);
+    site = index == UINT32_MAX ? NULL : list_reach(&ledger->sites, id);
+    if (site == NULL)
+        return NULL;
+    site->space = list_at(&ledger->spaces, index);
+    site->layer = family_infos[key->family].layer;
+    return site;
+}
+
+static void note_peak(struct totals *totals, uint64_t time_ns)
+{
+    totals->peak_bytes = totals->live_bytes;
+    totals->peak_time_ns = time_ns;
+}
+
+/* Before any change to a site's live figures. */
+static void keep_share_at_peak(struct site_record *site)
+{
+    if (site->epoch == site->space->epoch)
+        return;
+    site->epoch = site->space->epoch;
+    site->bytes_at_peak = site->totals.live_bytes;
+    site->blocks_at_peak = site->totals.live_blocks;
+}
+
+static void add_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
+{
+    struct space_record *space = site->space;
+    keep_share_at_peak(site);
+    site->totals.live_bytes += bytes;
+    site->totals.live_blocks++;
+    if (site->totals.live_bytes > site->totals.peak_bytes)
+        note_peak(&site->totals, time_ns);
+    space->is.totals.live_bytes += bytes;
+    space->is.totals.live_blocks++;
+    if (space->is.totals.live_bytes > space->is.totals.peak_bytes) {
+        note_peak(&space->is.totals, time_ns);
+        space->epoch++;
+    }
+}
+
+static void subtract_live(struct site_record *site, uint64_t bytes)
+{
+    keep_share_at_peak(site);
+    site->totals.live_bytes -= bytes;
+    site->totals.live_blocks--;
+    site->space->is.totals.live_bytes -= bytes;
+    site->space->is.totals.live_blocks--;
+}
+
+/* The driver layer's counters are the report's counters. */
+static void count(const struct site_record *site, uint64_t *counter, int by)
+{
+    if (site->layer == LAYER_DRIVER)
+        *counter += (uint64_t)(int64_t)by;
+}
+
+static struct site_record *site_of(const struct ledger *ledger, const struct block *block)
+{
+    return list_at(&ledger->sites, block->site);
+}
+
+static void remove_block(struct ledger *ledger, struct block_entry *entry)
+{
+    HASH_DEL(ledger->blocks, entry);
+    pool_put(&ledger->block_pool, entry);
+}
+
+static bool insert_block(struct ledger *ledger, const struct block *block)
+{
+    struct block_entry *entry = pool_get(&ledger->block_pool);
+    if (entry == NULL)
+        return false;
+    entry->block = *block;
+    HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
+    if (hash_added(entry))
+        return true;
+    pool_put(&ledger->block_pool, entry);
+    return false;
+}
+
+/* An allocation at a living block's address: we missed that block's end. */
+static void replace_block(struct ledger *ledger, uint64_t key)
+{
+    struct block_entry *entry = find_block(ledger, key);
+    if (entry == NULL)
+        return;
+    struct site_record *site = site_of(ledger, &entry->block);
+    subtract_live(site, entry->block.size);
+    site->totals.frees++;
+    site->space->is.totals.frees++;
+    count(site, &ledger->counters.frees, 1);
+    ledger->counters.replaced_blocks++;
+    remove_block(ledger, entry);
+}
+
+static bool apply_alloc(struct ledger *ledger, const struct event *event)
+{
+    struct site_record *site = reach_site(ledger, event->site);
+    if (site == NULL)
+        return false;
+    replace_block(ledger, event->key);
+    struct block block = {.key = event->key,
+                          .size = event->size,
+                          .born_ns = event->time_ns,
+                          .site = event->site,
+                          .context = event->context,
+                          .references = 1};
+    if (!insert_block(ledger, &block))
+        return false;
+    if (site->totals.allocs == 0)
+        site->first_time_ns = event->time_ns;
+    site->last_time_ns = event->time_ns;
+    site->totals.allocs++;
+    site->totals.allocated_bytes += event->size;
+    site->space->is.totals.allocs++;
+    site->space->is.totals.allocated_bytes += event->size;
+    count(site, &ledger->counters.allocs, 1);
+    add_live(site, event->size, event->time_ns);
+    return true;
+}
+
+static bool apply_free(struct ledger *ledger, const struct event *event, struct block *ended)
+{
+    struct block_entry *entry = find_block(ledger, event->key);
+    if (entry == NULL)
+        return false;
+    if (ended != NULL)
+        *ended = entry->block;
+    if (entry->block.references > 1) {
+        entry->block.references--;
+        return true;
+    }
+    struct site_record *site = site_of(ledger, &entry->block);
+    subtract_live(site, entry->block.size);
+    site->totals.frees++;
+    site->space->is.totals.frees++;
+    count(site, &ledger->counters.frees, 1);
+    remove_block(ledger, entry);
+    return true;
+}
+
+/* Takes a free back: either a reference returns to a block that others kept alive, or the block itself
+ * returns. */
+static bool apply_unfree(struct ledger *ledger, const struct event *event)
+{
+    struct block_entry *entry = find_block(ledger, event->key);
+    if (entry != NULL) {
+        entry->block.references++;
+        return true;
+    }
+    struct site_record *site = reach_site(ledger, event->site);
+    struct block block = {.key = event->key,
+                          .size = event->size,
+                          .born_ns = event->born_ns,
+                          .site = event->site,
+                          .context = event->context,
+                          .references = 1};
+    if (site == NULL || !insert_block(ledger, &block))
+        return false;
+    site->totals.frees--;
+    site->space->is.totals.frees--;
+    count(site, &ledger->counters.frees, -1);
+    add_live(site, event->size, event->time_ns);
+    return true;
+}
+
+static bool apply_retain(struct ledger *ledger, const struct event *event)
+{
+    struct block_entry *entry = find_block(ledger, event->key);
+    if (entry == NULL)
+        return false;
+    entry->block.references++;
+    return true;
+}
+
+static bool apply_teardown(struct ledger *ledger, const struct event *event)
+{
+    struct block_entry *entry, *next;
+    if (event->context == 0)
+        return false;
+    HASH_ITER (hh, ledger->blocks, entry, next) {
+        if (entry->block.context != event->context)
+            continue;
+        struct site_record *site = site_of(ledger, &entry->block);
+        subtract_live(site, entry->block.size);
+        site->totals.teardown_frees++;
+        site->space->is.totals.teardown_frees++;
+        count(site, &ledger->counters.teardown_frees, 1);
+        remove_block(ledger, entry);
+    }
+    return true;
+}
+
+static bool apply_failed(struct ledger *ledger, const struct event *event)
+{
+    struct site_record *site = reach_site(ledger, event->site);
+    if (site == NULL)
+        return false;
+    site->failed++;
+    count(site, &ledger->counters.failed_allocs, 1);
+    return event->type != EVENT_OOM || ledger_add_oom(ledger, event, site);
+}
+
+static bool apply_memory(struct ledger *ledger, const struct event *event)
+{
+    struct memory_sample *sample = NULL;
+    for (uint32_t i = 0; i < ledger->memory.count && sample == NULL; i++) {
+        struct memory_sample *known = list_at(&ledger->memory, i);
+        if (known->device == event->device)
+            sample = known;
+    }
+    if (sample == NULL && ledger->memory.count < MEMORY_SAMPLES_MAX)
+        sample = list_reach(&ledger->memory, ledger->memory.count);
+    if (sample == NULL)
+        return false;
+    *sample = (struct memory_sample){.device = event->device,
+                                     .time_ns = event->time_ns,
+                                     .free_bytes = event->free_bytes,
+                                     .total_bytes = event->total_bytes};
+    return true;
+}
+
+bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended)
+{
+    bool applied = false;
+    ledger->counters.events++;
+    switch (event->type) {
+    case EVENT_ALLOC:
+        applied = apply_alloc(ledger, event);
+        break;
+    case EVENT_FREE:
+        return apply_free(ledger, event, ended); /* false is an answer, not a loss */
+    case EVENT_UNFREE:
+        applied = apply_unfree(ledger, event);
+        break;
+    case EVENT_RETAIN:
+        return apply_retain(ledger, event);
+    case EVENT_TEARDOWN:
+        return apply_teardown(ledger, event);
+    case EVENT_FAILED:
+    case EVENT_OOM:
+        applied = apply_failed(ledger, event);
+        break;
+    case EVENT_FOREIGN_FREE:
+        ledger->counters.foreign_frees++;
+        return true;
+    case EVENT_MEMORY:
+        applied = apply_memory(ledger, event);
+        break;
+    }
+    if (!applied)
+        ledger->counters.dropped_events++;
+    return applied;
+}
+
+const struct block *ledger_find(const struct ledger *ledger, uint64_t key)
+{
+    const struct block_entry *entry = find_block(ledger, key);
+    return entry == NULL ? NULL : &entry->block;
+}
+
+void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg)
+{
+    const struct block_entry *entry = ledger->blocks;
+    while (entry != NULL && visit(&entry->block, arg))
+        entry = entry->hh.next;
+}
