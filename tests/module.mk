@@ -3,7 +3,7 @@
 UNIT_SOURCES  := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_SUPPORT  := $(filter-out $(UNIT_SOURCES),$(sort $(wildcard tests/unit/*.c)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
-TESTED_SOURCES := $(SHARED_SOURCES) $(sort $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c) $(UNIT_SUPPORT))
+TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c) $(UNIT_SUPPORT))
 TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
 UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -ldl -lpthread
 PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q

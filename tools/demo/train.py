@@ -72,16 +72,12 @@ class Momentum:
             release(buffer)
 
 
-def loss_per_sample():
-    return allocate(BATCH * CLASSES * FLOAT)
-
-
 def train(layers, optimizer, staging):
     history = []  # for the plot at the end
     for step in range(STEPS):
         for layer in layers:
             layer.forward()
-        loss = loss_per_sample()
+        loss = allocate(BATCH * CLASSES * FLOAT)
         history.append(loss)
         gradients = [layer.backward() for layer in reversed(layers)]
         optimizer.step(gradients)

@@ -1,0 +1,197 @@
+"""End-to-end tests: run small programs under the library on the simulated GPU and read what it wrote.
+
+The build products are found by GPUMEMTRACE_BUILD (default: build/ of this tree). Under a sanitizer (SANITIZE=address
+or thread, as in the Makefile) its runtime is preloaded before the library.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUMEMTRACE_BUILD") or ROOT / "build").resolve()
+SANITIZE = os.environ.get("SANITIZE", "")
+CC = os.environ.get("CC") or "cc"
+PROGRAMS = ROOT / "tests" / "programs"
+LIBRARY = BUILD / "libgpumemtrace.so"
+TOOL = BUILD / "gpumemtrace"
+SIMGPU = BUILD / "simgpu"
+TIMEOUT = 120 if not SANITIZE else 400
+
+RUNTIMES = {"address": ["libasan.so"], "thread": ["libtsan.so"]}
+
+
+def preload():
+    """The value of LD_PRELOAD: the sanitizer's runtime, where there is one, must come first."""
+    found = [subprocess.run([CC, f"-print-file-name={name}"], capture_output=True, text=True,
+                            check=True).stdout.strip() for name in RUNTIMES.get(SANITIZE, [])]
+    return ":".join(found + [str(LIBRARY)])
+
+
+PRELOAD = preload()
+
+
+class Run:
+    """What came of one traced command. `reports` and `recordings` are those of every process, by pid."""
+
+    def __init__(self, done, folder):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.folder = folder
+        self.recordings = sorted(folder.glob("gmt.*.gmt"))
+        self.texts = sorted(folder.glob("gmt.*.txt"))
+        self._json = sorted(folder.glob("gmt.*.json"))
+
+    @property
+    def reports(self):
+        return [json.loads(path.read_text()) for path in self._json]
+
+    @property
+    def report(self):
+        assert len(self._json) == 1, f"one report wanted, there are {len(self._json)}\n{self.err}"
+        return self.reports[0]
+
+    @property
+    def recording(self):
+        assert len(self.recordings) == 1, f"one recording wanted, there are {len(self.recordings)}\n{self.err}"
+        return self.recordings[0]
+
+    @property
+    def text(self):
+        assert len(self.texts) == 1
+        return self.texts[0].read_text()
+
+
+class Gpumemtrace:
+    """Runs programs, traced or not, with their files in a folder of the test's own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.count = 0
+
+    def environment(self, output=None, traced=True, **extra):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("GPUMEMTRACE_", "SIMGPU_"))}
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(SIMGPU), env.get("LD_LIBRARY_PATH")]))
+        env["PYTHONPATH"] = str(PROGRAMS)
+        env["PYTHONDONTWRITEBYTECODE"] = "1"
+        # Interpreters, and programs under test, do leave memory behind; that is not what these tests look for.
+        env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0:" + env.get("ASAN_OPTIONS", "")
+        if traced:
+            env["LD_PRELOAD"] = PRELOAD
+            env["GPUMEMTRACE_OUTPUT"] = str(output or self.folder / "gmt.%p")
+        elif SANITIZE:
+            env["LD_PRELOAD"] = PRELOAD.rpartition(":")[0]
+        env.update({k: str(v) for k, v in extra.items() if v is not None})
+        for name in [k for k, v in extra.items() if v is None]:
+            env.pop(name, None)
+        return env
+
+    def new_folder(self):
+        self.count += 1
+        folder = self.folder / f"run{self.count}"
+        folder.mkdir()
+        return folder
+
+    def run(self, *command, env=None, traced=True, status=0, timeout=TIMEOUT, **options):
+        """Runs `command`, and fails unless it ends with `status` (None: any). `env`: variables to set; None unsets."""
+        folder = self.new_folder()
+        done = subprocess.run([str(word) for word in command],
+                              env=self.environment(folder / "gmt.%p", traced, **(env or {})),
+                              capture_output=True, text=True, errors="replace", timeout=timeout, **options)
+        assert status is None or done.returncode == status, \
+            f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return Run(done, folder)
+
+    def python(self, source, *arguments, interpreter=sys.executable, **options):
+        """Runs Python source text as a script of its own, `program.py`."""
+        script = self.folder / f"source{self.count + 1}" / "program.py"
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(textwrap.dedent(source))
+        done = self.run(interpreter, script, *arguments, **options)
+        done.script = script
+        return done
+
+    def tool(self, *arguments, status=0, env=None, timeout=TIMEOUT, **options):
+        """Runs the command-line tool, itself untraced."""
+        done = subprocess.run([str(TOOL), *map(str, arguments)], env=self.environment(traced=False, **(env or {})),
+                              capture_output=True, text=True, errors="replace", timeout=timeout, **options)
+        assert status is None or done.returncode == status, \
+            f"gpumemtrace {arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def rendered(self, recording):
+        """The report as the command-line tool renders it from a recording."""
+        return json.loads(self.tool("report", "--json", recording).stdout)
+
+
+@pytest.fixture
+def gmt(tmp_path):
+    return Gpumemtrace(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """compiled(name, *flags): the program made from tests/programs/NAME (or a path), once for each set of flags."""
+    folder = tmp_path_factory.mktemp("programs")
+    made = {}
+
+    def build(source, *flags, compiler=None):
+        source = pathlib.Path(source)
+        if not source.is_absolute():
+            source = PROGRAMS / source
+        compiler = compiler or (CC if source.suffix == ".c" else os.environ.get("CXX") or "c++")
+        key = (source, flags, compiler)
+        if key not in made:
+            output = folder / f"{source.stem}-{len(made)}"
+            sanitize = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(SANITIZE, [])
+            subprocess.run([compiler, "-O2", "-g", "-D_GNU_SOURCE", *sanitize, str(source), "-o", str(output),
+                            *map(str, flags)], check=True)
+            made[key] = output
+        return made[key]
+
+    return build
+
+
+OLDEST_PYTHON = (3, 8)  # of which the library reads frames
+
+
+def interpreters():
+    """Every supported CPython to be found, the system's and pyenv's, one of each version: [(version, path)]."""
+    places = [pathlib.Path(folder) for folder in ["/usr/bin", "/usr/local/bin"]]
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
+    places += sorted(pyenv.glob("*/bin"))
+    found = {}
+    for place in places:
+        for path in sorted(place.glob("python3*")):
+            if not path.name[len("python"):].replace(".", "").rstrip("t").isdigit() or not os.access(path, os.X_OK):
+                continue
+            done = subprocess.run([path, "-c", "import ctypes, platform, sys, sysconfig; print(platform."
+                                   "python_implementation(), sys.version.split()[0].rstrip('+'), "
+                                   "sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"], capture_output=True, text=True)
+            name, *rest = done.stdout.split() or [None]
+            if name == "CPython" and tuple(map(int, rest[0].split(".")[:2])) >= OLDEST_PYTHON:
+                found.setdefault(tuple(rest), path)
+    return sorted((f"{version}{'t' if free == '1' else ''}", path) for (version, free), path in found.items())
+
+
+def pytest_generate_tests(metafunc):
+    """A test that takes `interpreter` runs once for each CPython."""
+    if "interpreter" in metafunc.fixturenames:
+        found = interpreters()
+        metafunc.parametrize("interpreter", [path for _, path in found], ids=[version for version, _ in found])
+
+
+def pytest_report_header():
+    return f"build products: {BUILD}{', sanitizer: ' + SANITIZE if SANITIZE else ''}"
+
+
+def pytest_collection_modifyitems(items):
+    if not shutil.which("readelf"):
+        raise pytest.UsageError("readelf is missing: install binutils")
+    for path in (LIBRARY, TOOL, SIMGPU / "libcuda.so.1"):
+        if not path.exists():
+            raise pytest.UsageError(f"{path} is not there: run make first")

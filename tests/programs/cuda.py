@@ -1,0 +1,79 @@
+"""The CUDA driver for small test programs, by ctypes: real or simulated, whatever the loader finds as libcuda.so.1.
+
+A call that the driver refuses raises CudaError with its code. Functions return what the driver gives, so that no
+Python frame of this file stands between a program's line and the driver.
+"""
+import ctypes
+from ctypes import POINTER, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+OUT_OF_MEMORY = 2
+
+library = ctypes.CDLL("libcuda.so.1")
+
+
+class CudaError(RuntimeError):
+    def __init__(self, name, code):
+        super().__init__(f"{name} gave {code}")
+        self.code = code
+
+
+def _check(result, function, arguments):
+    if result:
+        raise CudaError(function.__name__, result)
+    return arguments
+
+
+def _function(name, *parameters):
+    """`parameters`: a type to pass, or [type] for one that the driver fills and the call returns."""
+    kinds = [POINTER(p[0]) if isinstance(p, list) else p for p in parameters]
+    directions = tuple((2 if isinstance(p, list) else 1,) for p in parameters)
+    function = ctypes.CFUNCTYPE(c_int, *kinds)((name, library), directions)
+    function.errcheck = _check
+    function.__name__ = name
+    return function
+
+
+init_driver = _function("cuInit", c_uint)
+context_retain = _function("cuDevicePrimaryCtxRetain", [c_void_p], c_int)
+context_reset = _function("cuDevicePrimaryCtxReset_v2", c_int)
+context_create = _function("cuCtxCreate_v2", [c_void_p], c_uint, c_int)
+context_destroy = _function("cuCtxDestroy_v2", c_void_p)
+context_use = _function("cuCtxSetCurrent", c_void_p)
+device_count = _function("cuDeviceGetCount", [c_int])
+memory_info = _function("cuMemGetInfo_v2", [c_size_t], [c_size_t])
+
+allocate = _function("cuMemAlloc_v2", [c_uint64], c_size_t)
+allocate_pitched = _function("cuMemAllocPitch_v2", [c_uint64], [c_size_t], c_size_t, c_size_t, c_uint)
+release = _function("cuMemFree_v2", c_uint64)
+_managed = _function("cuMemAllocManaged", [c_uint64], c_size_t, c_uint)
+_async = _function("cuMemAllocAsync", [c_uint64], c_size_t, c_void_p)
+_release_async = _function("cuMemFreeAsync", c_uint64, c_void_p)
+_pinned = _function("cuMemHostAlloc", [c_void_p], c_size_t, c_uint)
+release_pinned = _function("cuMemFreeHost", c_void_p)
+
+
+def init(device=0):
+    """Starts the driver and makes the device's primary context the thread's."""
+    init_driver(0)
+    use(device)
+
+
+def use(device):
+    context_use(context_retain(device))
+
+
+def allocate_managed(size):
+    return _managed(size, 1)
+
+
+def allocate_async(size, stream=None):
+    return _async(size, stream)
+
+
+def release_async(address, stream=None):
+    _release_async(address, stream)
+
+
+def allocate_pinned(size):
+    return _pinned(size, 0)
