@@ -34,7 +34,7 @@ all: lib cli simgpu
 objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(filter %.c,$(2))) $(patsubst %.S,$(BUILD)/$(1)/%.o,$(filter %.S,$(2)))
 
 # What the traced process and the command-line tool have in common.
-SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/symbols/dynsym.c)
+SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/symbols/dynsym.c src/trace/liveness.c)
 
 include src/module.mk
 include tools/gpumemtrace/module.mk
@@ -42,6 +42,7 @@ include tools/simgpu/module.mk
 include tools/demo/module.mk
 include tests/module.mk
 include tools/install.mk
+include tools/lint.mk
 
 # Says which package is missing, before a compiler says it in its own words.
 $(BUILD)/needs: tools/deps.sh

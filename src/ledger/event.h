@@ -42,6 +42,20 @@ enum event_field {
 enum event_type { EVENTS(AS_EVENT) };
 #undef AS_EVENT
 
+/* Which fields an event has; 0 for a code that is no event's. */
+static inline unsigned event_fields(unsigned code)
+{
+#define AS_EVENT(symbol, value, fields)                                                                      \
+    case value:                                                                                              \
+        return fields;
+    switch (code) {
+        EVENTS(AS_EVENT)
+    default:
+        return 0;
+    }
+#undef AS_EVENT
+}
+
 /* Which numbers a block's key is taken from: equal numbers of two key spaces are different blocks. */
 enum key_space {
     KEY_ADDRESS,    /* device, managed and pinned pointers: CUDA's one unified address range */
