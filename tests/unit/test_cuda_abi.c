@@ -1,0 +1,71 @@
+/*
+ * Our CUDA headers against NVIDIA's: the same value, size and offset for every fact both can state. NVIDIA's
+ * side is a small library built with the toolkit's headers where there are any.
+ */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cuda/abi.h"
+
+#ifndef SIMGPU_DIR
+#define SIMGPU_DIR "build/simgpu"
+#endif
+
+struct abi_fact {
+    const char *name;
+    unsigned long long value;
+};
+
+#define VALUE(constant)         {#constant, (unsigned long long)(constant)},
+#define AS_VALUE(constant, ...) VALUE(constant)
+#define SIZE(type)              {"sizeof(" #type ")", sizeof(type)},
+#define OFFSET(type, field)     {"offsetof(" #type ", " #field ")", offsetof(type, field)},
+/* clang-format off */
+static const struct abi_fact ours[] = {
+    CUDA_DRIVER_ERRORS(AS_VALUE) CUDA_RUNTIME_ERRORS(AS_VALUE) CUDA_ARRAY_FORMATS(AS_VALUE)
+#include "abi_facts.h"
+};
+/* clang-format on */
+
+static void test_our_headers_agree_with_the_toolkit(void **state)
+{
+    (void)state;
+    const char *folder = getenv("SIMGPU_DIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/abi_facts.so", folder ? folder : SIMGPU_DIR);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail_msg("%s", dlerror());
+    const struct abi_fact *theirs = dlsym(library, "abi_facts");
+    const int *version = dlsym(library, "abi_facts_version");
+    assert_non_null(theirs);
+    assert_non_null(version);
+    if (!theirs->name) {
+        print_message("skipped: %s\n", *version ? "the toolkit is older than CUDA 13.0" : "no cuda.h here");
+        skip();
+    }
+    size_t count = sizeof ours / sizeof *ours;
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(theirs[i].name);
+        assert_string_equal(ours[i].name, theirs[i].name);
+        if (ours[i].value != theirs[i].value)
+            fail_msg("%s: ours %llu, NVIDIA's %llu", ours[i].name, ours[i].value, theirs[i].value);
+    }
+    assert_null(theirs[count].name);
+    print_message("%zu facts agree with CUDA %d\n", count, *version);
+    dlclose(library);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_our_headers_agree_with_the_toolkit)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
