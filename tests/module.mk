@@ -25,6 +25,16 @@ run-tests:
 	$(MAKE) --no-print-directory e2e || status=1; \
 	exit $$status
 
+# What has threads in it, for SANITIZE=thread: every unit test, and of the others those whose name says so.
+.PHONY: test-threads
+test-threads:
+	@tools/deps.sh test
+	@+$(MAKE) --no-print-directory $(JOBS) all unit-programs
+	@status=0; \
+	$(MAKE) --no-print-directory unit || status=1; \
+	$(MAKE) --no-print-directory e2e E2E='tests/e2e -k thread' || status=1; \
+	exit $$status
+
 .PHONY: unit-programs
 unit-programs: $(UNIT_PROGRAMS)
 
