@@ -1,0 +1,189 @@
+/*
+ * Buffered output without stdio, malloc or locale. Numbers with a fraction are made from integers: printf's
+ * %f follows the traced program's setlocale(), and a comma would break the JSON.
+ */
+#include "base/output.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+
+static void send_all(struct output *out, const char *bytes, size_t count)
+{
+    while (count && !out->error) {
+        ssize_t sent = write(out->fd, bytes, count);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0) {
+            out->error = sent < 0 ? errno : EIO;
+            return;
+        }
+        bytes += sent;
+        count -= (size_t)sent;
+    }
+}
+
+static void send_buffer(struct output *out)
+{
+    send_all(out, out->buffer, out->used);
+    out->used = 0;
+}
+
+void output_init(struct output *out, int fd)
+{
+    out->fd = fd;
+    out->error = 0;
+    out->used = 0;
+}
+
+void output_bytes(struct output *out, const char *bytes, size_t count)
+{
+    if (count > sizeof out->buffer - out->used) {
+        send_buffer(out);
+        if (count > sizeof out->buffer) {
+            send_all(out, bytes, count);
+            return;
+        }
+    }
+    memcpy(out->buffer + out->used, bytes, count);
+    out->used += count;
+}
+
+void output_text(struct output *out, const char *text)
+{
+    output_bytes(out, text, strlen(text));
+}
+
+void output_format(struct output *out, const char *format, ...)
+{
+    for (bool again = false;; again = true) {
+        size_t room = sizeof out->buffer - out->used;
+        va_list arguments;
+        va_start(arguments, format);
+        int wanted = vsnprintf(out->buffer + out->used, room, format, arguments);
+        va_end(arguments);
+        if (wanted < 0) {
+            out->error = out->error ? out->error : EINVAL;
+            return;
+        }
+        if ((size_t)wanted < room || again) { /* longer than the whole buffer: cut */
+            out->used += (size_t)wanted < room ? (size_t)wanted : room - 1;
+            return;
+        }
+        send_buffer(out);
+    }
+}
+
+/* How many bytes from `text` need no escape in JSON. Eight at a time: reports are mostly names. */
+static size_t plain_run(const char *text, size_t length)
+{
+    const uint64_t ones = 0x0101010101010101, high = 0x8080808080808080;
+    size_t at = 0;
+    for (; at + 8 <= length; at += 8) {
+        uint64_t word;
+        memcpy(&word, text + at, 8);
+        uint64_t quote = word ^ ones * '"', back = word ^ ones * '\\';
+        /* The high bit of a byte is set where it is under 0x20, '"' or '\\'; or, exactly, over 0x7f. */
+        uint64_t special = (word - ones * 0x20) | (quote - ones) | (back - ones) | word;
+        if (special & high)
+            break;
+    }
+    for (; at < length; at++) {
+        unsigned char c = (unsigned char)text[at];
+        if (c < 0x20 || c > 0x7f || c == '"' || c == '\\')
+            break;
+    }
+    return at;
+}
+
+static void json_escape(struct output *out, uint32_t code, const char *text, size_t length)
+{
+    static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *pair = named; code < 0x80 && *pair; pair += 2) {
+        if ((unsigned char)pair[0] == code) {
+            output_format(out, "\\%c", pair[1]);
+            return;
+        }
+    }
+    if (code < 0x20)
+        output_format(out, "\\u%04x", (unsigned)code);
+    else if (code == UTF8_INVALID)
+        output_text(out, "\xef\xbf\xbd");
+    else
+        output_bytes(out, text, length);
+}
+
+void output_json_string(struct output *out, const char *text)
+{
+    if (!text) {
+        output_text(out, "null");
+        return;
+    }
+    size_t left = strlen(text);
+    output_bytes(out, "\"", 1);
+    while (left) {
+        size_t plain = plain_run(text, left);
+        output_bytes(out, text, plain);
+        text += plain;
+        left -= plain;
+        if (left) {
+            uint32_t code;
+            size_t length = utf8_next(text, &code);
+            json_escape(out, code, text, length);
+            text += length;
+            left -= length;
+        }
+    }
+    output_bytes(out, "\"", 1);
+}
+
+void output_safe(struct output *out, const char *text)
+{
+    while (*text) {
+        uint32_t code;
+        size_t length = utf8_next(text, &code);
+        if (utf8_is_printable(code)) {
+            output_bytes(out, text, length);
+        } else {
+            for (size_t i = 0; i < length; i++)
+                output_format(out, "\\x%02X", (unsigned char)text[i]);
+        }
+        text += length;
+    }
+}
+
+/* Smallest first: unit, its size as a power of two, and the digits after the point that users are used to. */
+static const struct unit {
+    const char *name;
+    int bits, digits;
+} units[] = {{"KiB", 10, 1}, {"MiB", 20, 1}, {"GiB", 30, 2}, {"TiB", 40, 2}, {"PiB", 50, 2}, {"EiB", 60, 2}};
+#define UNIT_COUNT (sizeof units / sizeof units[0])
+
+void output_size(struct output *out, uint64_t bytes)
+{
+    if (bytes < 1024) {
+        output_format(out, "%u B", (unsigned)bytes);
+        return;
+    }
+    for (size_t i = 0; i < UNIT_COUNT; i++) {
+        unsigned scale = units[i].digits == 2 ? 100 : 10;
+        unsigned __int128 half = (unsigned __int128)1 << (units[i].bits - 1);
+        uint64_t rounded = (uint64_t)(((unsigned __int128)bytes * scale + half) >> units[i].bits);
+        if (rounded >= 1024 * scale) /* 1023.96 KiB is 1.0 MiB */
+            continue;
+        output_format(out, "%llu.%0*llu %s", (unsigned long long)(rounded / scale), units[i].digits,
+                      (unsigned long long)(rounded % scale), units[i].name);
+        return;
+    }
+}
+
+int output_flush(struct output *out)
+{
+    send_buffer(out);
+    return out->error;
+}
