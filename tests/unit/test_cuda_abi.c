@@ -15,10 +15,6 @@
 
 #include "cuda/abi.h"
 
-#ifndef SIMGPU_DIR
-#define SIMGPU_DIR "build/simgpu"
-#endif
-
 struct abi_fact {
     const char *name;
     unsigned long long value;
@@ -31,16 +27,16 @@ struct abi_fact {
 /* clang-format off */
 static const struct abi_fact ours[] = {
     CUDA_DRIVER_ERRORS(AS_VALUE) CUDA_RUNTIME_ERRORS(AS_VALUE) CUDA_ARRAY_FORMATS(AS_VALUE)
-#include "abi_facts.h"
+#include "abi/facts.h"
 };
 /* clang-format on */
 
 static void test_our_headers_agree_with_the_toolkit(void **state)
 {
     (void)state;
-    const char *folder = getenv("SIMGPU_DIR");
+    const char *build = getenv("GPUMEMTRACE_BUILD");
     char path[4096];
-    snprintf(path, sizeof path, "%s/abi_facts.so", folder ? folder : SIMGPU_DIR);
+    snprintf(path, sizeof path, "%s/simgpu/abi_facts.so", build ? build : "build");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         fail_msg("%s", dlerror());

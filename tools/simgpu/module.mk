@@ -4,6 +4,6 @@ CUDA_HOME ?= /usr/local/cuda
 simgpu: $(BUILD)/simgpu/abi_facts.so
 
 # NVIDIA's own facts, for test_cuda_abi; empty where no toolkit is installed.
-$(BUILD)/simgpu/abi_facts.so: tests/unit/abi_facts.c tests/unit/abi_facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
+$(BUILD)/simgpu/abi_facts.so: tests/unit/abi/facts.c tests/unit/abi/facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -w -Isrc -fPIC -shared $< -o $@ $(addprefix -I,$(wildcard $(CUDA_HOME)/include))

@@ -1,5 +1,5 @@
 /*
- * NVIDIA's side of test_cuda_abi: the facts of abi_facts.h as the toolkit's own headers tell them, built as a
+ * NVIDIA's side of test_cuda_abi: the facts of facts.h as the toolkit's own headers tell them, built as a
  * library of its own because the two sets of names clash. Empty where no toolkit is installed.
  */
 #include <stddef.h>
@@ -32,7 +32,7 @@ typedef struct cudaExternalMemoryBufferDesc cudaExternalMemoryBufferDesc;
 #define OFFSET(type, field)     {"offsetof(" #type ", " #field ")", offsetof(type, field)},
 const struct abi_fact abi_facts[] = {CUDA_DRIVER_ERRORS(AS_VALUE) CUDA_RUNTIME_ERRORS(AS_VALUE)
                                          CUDA_ARRAY_FORMATS(AS_VALUE)
-#include "abi_facts.h"
+#include "facts.h"
                                              {NULL, 0}};
 #define FOUND
 #endif
