@@ -1,0 +1,144 @@
+"""Processes: forks, children, pools; each has files of its own, and a child never writes into its parent's."""
+from conftest import SIMGPU
+
+MIB = 1 << 20
+
+
+def by_pid(done):
+    return {report["process"]["pid"]: report for report in done.reports}
+
+
+def test_forked_children_write_their_own_files(gmt):
+    done = gmt.python("""
+        import os
+        import cuda
+        children = []
+        for n in range(3):
+            pid = os.fork()
+            if pid == 0:
+                cuda.init()
+                cuda.allocate((n + 1) << 20)
+                os._exit(0)
+            children.append(pid)
+        for pid in children:
+            os.waitpid(pid, 0)
+        cuda.init()
+        cuda.allocate(10 << 20)
+        print(os.getpid(), *children)
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    parent, *children = map(int, done.out.split())
+    recorded = {int(path.name.split(".")[1]): gmt.rendered(path) for path in done.recordings}
+    assert recorded.keys() == {parent, *children}
+    for n, child in enumerate(children):
+        assert recorded[child]["leaks"]["live_bytes"] == (n + 1) * MIB
+        assert recorded[child]["process"]["pid"] == child
+        assert recorded[child]["process"]["ppid"] == parent
+        assert recorded[child]["counters"]["allocs"] == 1
+    assert recorded[parent]["leaks"]["live_bytes"] == 10 * MIB
+    assert recorded[parent]["counters"]["allocs"] == 1
+    assert by_pid(done)[parent]["leaks"]["live_bytes"] == 10 * MIB
+
+
+def test_a_child_forked_after_first_use_leaves_the_parents_recording_alone(gmt):
+    done = gmt.python("""
+        import os
+        import cuda
+        cuda.init()
+        kept = cuda.allocate(1 << 20)
+        for _ in range(5):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    cuda.allocate(7 << 20)
+                except cuda.CudaError:
+                    pass
+                os._exit(0)
+            os.waitpid(pid, 0)
+        cuda.release(kept)
+        cuda.allocate(2 << 20)
+        print(os.getpid())
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    parent = int(done.out)
+    report = by_pid(done)[parent]
+    assert report["counters"]["allocs"] == 2 and report["counters"]["frees"] == 1
+    assert report["leaks"]["live_bytes"] == 2 * MIB
+    (recording,) = [path for path in done.recordings if path.name == f"gmt.{parent}.gmt"]
+    assert gmt.rendered(recording)["counters"] == report["counters"]
+
+
+def test_children_that_do_not_allocate_leave_no_files(gmt):
+    done = gmt.python("""
+        import os, subprocess, sys
+        import cuda
+        cuda.init()
+        cuda.allocate(1 << 20)
+        for _ in range(3):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        subprocess.run("true", shell=True, check=True)
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    assert len(done.recordings) == len(done.reports) == 1
+
+
+def test_worker_pool_gives_each_worker_its_report(gmt):
+    done = gmt.python("""
+        import multiprocessing
+        import cuda
+
+        def work(n):
+            cuda.init()
+            cuda.allocate((n + 1) << 20)
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("fork")
+            workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(4)]
+            for worker in workers: worker.start()
+            for worker in workers: worker.join()
+            assert all(worker.exitcode == 0 for worker in workers)
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    assert sorted(gmt.rendered(path)["leaks"]["live_bytes"] for path in done.recordings) == \
+        [n * MIB for n in (1, 2, 3, 4)]
+
+
+def test_exec_keeps_both_programs_books(gmt):
+    done = gmt.python("""
+        import os, sys
+        import cuda
+        cuda.init()
+        cuda.allocate((1 if len(sys.argv) == 1 else 2) << 20)
+        if len(sys.argv) == 1:
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    assert sorted(gmt.rendered(path)["leaks"]["live_bytes"] for path in done.recordings) == [MIB, 2 * MIB]
+
+
+def test_destructors_and_exit_handlers_that_free_are_counted(gmt, tmp_path, compiled):
+    source = tmp_path / "handlers.c"
+    source.write_text("""
+        #include <stdlib.h>
+        int cuInit(unsigned int);
+        int cuDevicePrimaryCtxRetain(void **, int);
+        int cuCtxSetCurrent(void *);
+        int cuMemAlloc_v2(unsigned long long *, size_t);
+        int cuMemFree_v2(unsigned long long);
+        static unsigned long long blocks[3];
+        static void at_exit(void) { cuMemFree_v2(blocks[0]); }
+        __attribute__((destructor)) static void destroy(void) { cuMemFree_v2(blocks[1]); }
+        int main(void)
+        {
+            void *context;
+            cuInit(0);
+            cuDevicePrimaryCtxRetain(&context, 0);
+            cuCtxSetCurrent(context);
+            for (int i = 0; i < 3; i++)
+                cuMemAlloc_v2(&blocks[i], 1 << 20);
+            atexit(at_exit);
+            return 0;
+        }
+        """)
+    done = gmt.run(compiled(source, SIMGPU / "libcuda.so.1"), env={"GPUMEMTRACE_QUIET": "1"})
+    assert done.report["counters"]["frees"] == 2
+    assert done.report["leaks"]["live_blocks"] == 1

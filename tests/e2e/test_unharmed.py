@@ -1,0 +1,197 @@
+"""Whatever is wrong around the library, one clear line says so and the program runs on as it would without us."""
+import os
+import resource
+import shutil
+import subprocess
+import time
+
+import pytest
+from conftest import LIBRARY, SANITIZE, SIMGPU
+
+PROGRAM = """
+    import cuda
+    cuda.init()
+    kept = [cuda.allocate(1 << 20) for _ in range(5)]
+    cuda.release(kept[0])
+    print("worked")
+    """
+
+
+def expect_unharmed(done, *words):
+    """The program did its work, and one line of ours names what is wrong."""
+    assert done.out == "worked\n"
+    lines = done.err.splitlines()
+    assert all(line.startswith("gpumemtrace:") for line in lines), done.err
+    for word in words:
+        assert sum(word in line for line in lines) == 1, f"{word!r} should be in one line of:\n{done.err}"
+
+
+def test_output_folder_that_does_not_exist(gmt):
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": gmt.folder / "no" / "such" / "gmt.%p"})
+    expect_unharmed(done, "No such file or directory")
+
+
+def test_output_folder_that_is_a_file(gmt):
+    (gmt.folder / "file").write_text("")
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": gmt.folder / "file" / "gmt.%p"})
+    expect_unharmed(done, "Not a directory")
+    assert (gmt.folder / "file").read_text() == ""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system: needs root")
+@pytest.mark.parametrize("options, word", [("size=4k,ro", "Read-only file system"),
+                                           ("size=64k", "No space left on device")], ids=["read-only", "full"])
+def test_output_folder_that_cannot_be_written(gmt, options, word):
+    place = gmt.folder / "mounted"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], capture_output=True).returncode:
+        pytest.skip("this machine does not let us mount a file system")
+    try:
+        if "ro" not in options.split(","):
+            with open(place / "filler", "wb") as filler:
+                filler.write(b"x" * (60 << 10))
+        done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": place / "gmt.%p"})
+        expect_unharmed(done, word)
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_files_may_not_grow(gmt):
+    """RLIMIT_FSIZE also sends a signal, SIGXFSZ, whose default ends the process: the library must not raise it."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+    done = gmt.python(PROGRAM, preexec_fn=limit)
+    assert done.out == "worked\n"
+    assert "File too large" in done.err
+
+
+def test_no_file_descriptor_is_left(gmt):
+    done = gmt.python("""
+        import os, resource
+        import cuda
+        cuda.init_driver(0)
+        context = cuda.context_retain(0)
+        cuda.context_use(context)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+        cuda.allocate(1 << 20)
+        print("worked")
+        """)
+    assert done.out == "worked\n"
+
+
+NONSENSE = {
+    "GPUMEMTRACE_STACKS": "sideways",
+    "GPUMEMTRACE_DEPTH": "very",
+    "GPUMEMTRACE_MAX_TRACE": "12 parsecs",
+    "GPUMEMTRACE_REPORT": "text,carrier-pigeon",
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_nonsense_value_is_named_once_and_its_default_used(gmt, name):
+    done = gmt.python(PROGRAM, env={name: NONSENSE[name]})
+    assert done.out == "worked\n"
+    lines = [line for line in done.err.splitlines() if name in line]
+    assert len(lines) == 1 and NONSENSE[name] in lines[0], done.err
+    assert done.report["counters"]["allocs"] == 5
+    assert done.report["leaks"]["live_bytes"] == 4 << 20
+    assert done.texts
+
+
+def test_pattern_with_an_unknown_letter_still_gives_files(gmt):
+    folder = gmt.new_folder()
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": folder / "gmt.%q.%p"})
+    assert done.out == "worked\n"
+    assert "%q" in done.err
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_missing_libunwind_is_said_once_and_python_frames_remain(gmt):
+    shadow = gmt.folder / "shadow"
+    shadow.mkdir()
+    (shadow / "libunwind.so.8").write_text("not a library")
+    done = gmt.python(PROGRAM, env={"LD_LIBRARY_PATH": f"{shadow}:{SIMGPU}"})
+    assert done.out == "worked\n"
+    said = [line for line in done.err.splitlines() if "libunwind" in line]
+    noted = [note for note in done.report["notes"] if "libunwind" in note]
+    assert len(said) <= 1 and len(noted) == 1
+    assert said, "one line on stderr says it"
+    (site,) = done.report["sites"]
+    assert {frame["kind"] for frame in site["frames"]} == {"python"}
+
+
+def test_disabled_library_does_nothing(gmt):
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_DISABLE": "1"})
+    assert (done.out, done.err) == ("worked\n", "")
+    assert not list(done.folder.iterdir())
+
+
+def test_quiet_library_writes_files_and_no_line(gmt):
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_QUIET": "1"})
+    assert (done.out, done.err) == ("worked\n", "")
+    assert done.report and done.text
+
+
+def test_summary_line_names_peak_what_is_live_and_the_report(gmt):
+    done = gmt.python(PROGRAM)
+    (line,) = done.err.splitlines()
+    assert "5.0 MiB" in line and "4.0 MiB" in line and str(done.texts[0]) in line
+
+
+def test_a_process_that_allocates_nothing_leaves_no_trace(gmt):
+    for source in ["pass", "import cuda; cuda.init()", "import sys; sys.exit(3)"]:
+        done = gmt.python(source, status=3 if "exit" in source else 0)
+        assert (done.out, done.err, list(done.folder.iterdir())) == ("", "", []), source
+
+
+def test_files_are_for_their_owner_alone_and_never_overwrite(gmt):
+    folder = gmt.new_folder()
+    first, second = (gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": folder / "same"}) for _ in range(2))
+    assert first.out == second.out == "worked\n"
+    assert len(list(folder.glob("*.gmt"))) == 2
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.glob("*.gmt"))
+
+
+def test_files_never_follow_a_link(gmt):
+    folder = gmt.new_folder()
+    victim = gmt.folder / "victim"
+    victim.write_text("precious")
+    for suffix in ("gmt", "json", "txt"):
+        (folder / f"stem.{suffix}").symlink_to(victim)
+    done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": folder / "stem"})
+    assert done.out == "worked\n"
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer's own start-up is many times the library's")
+def test_start_costs_a_process_without_cuda_under_two_milliseconds(gmt):
+    true = shutil.which("true")
+
+    def fastest(env):
+        times = []
+        for _ in range(60):
+            start = time.perf_counter()
+            os.waitpid(os.posix_spawn(true, [true], env), 0)
+            times.append(time.perf_counter() - start)
+        times.sort()
+        return sum(times[:20]) / 20
+
+    plain = fastest({"PATH": os.environ["PATH"]})
+    traced = fastest({"PATH": os.environ["PATH"], "LD_PRELOAD": str(LIBRARY)})
+    print(f"start and end of /bin/true: {plain * 1e3:.2f} ms, with the library {traced * 1e3:.2f} ms")
+    assert traced - plain < 0.002
+
+
+def test_exit_status_and_signals_of_the_program_stay(gmt):
+    for ending, status in [("sys.exit(5)", 5), ("os._exit(6)", 6), ("os.abort()", -6),
+                           ("os.kill(os.getpid(), 15)", -15)]:
+        done = gmt.python(f"""
+            import os, sys
+            import cuda
+            cuda.init()
+            cuda.allocate(4096)
+            {ending}
+            """, status=status, env={"GPUMEMTRACE_QUIET": "1"})
+        assert done.out == ""
+        assert gmt.rendered(done.recording)["leaks"]["live_bytes"] == 4096
