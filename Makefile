@@ -34,13 +34,15 @@ all: lib cli simgpu
 objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(filter %.c,$(2))) $(patsubst %.S,$(BUILD)/$(1)/%.o,$(filter %.S,$(2)))
 
 # What the traced process and the command-line tool have in common.
-SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/symbols/dynsym.c src/trace/liveness.c)
+SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/trace/liveness.c \
+	$(addprefix src/symbols/,demangle.c dynsym.c elf_file.c range_list.c))
 
 include src/module.mk
 include tools/gpumemtrace/module.mk
 include tools/simgpu/module.mk
 include tools/demo/module.mk
 include tests/module.mk
+include tests/bench/module.mk
 include tools/install.mk
 include tools/lint.mk
 

@@ -1,0 +1,61 @@
+/* Demangling by libiberty's callback interface, the one that needs no malloc. */
+#include "symbols/demangle.h"
+
+#include <libiberty/demangle.h>
+#include <string.h>
+
+/* With parameters, since overloads are different places, without the return type of templates. */
+#define READABLE (DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP)
+
+struct text {
+    char *bytes;
+    size_t used, size;
+};
+
+static void append(const char *piece, size_t length, void *arg)
+{
+    struct text *text = arg;
+    size_t room = text->size - 1 - text->used;
+    if (length > room)
+        length = room;
+    memcpy(text->bytes + text->used, piece, length);
+    text->used += length;
+}
+
+static bool is_cut(const struct text *text)
+{
+    return text->used == text->size - 1;
+}
+
+/* Cutting may have split a UTF-8 character (Rust allows them in names). */
+static void drop_partial_character(struct text *text)
+{
+    size_t end = text->used;
+    while (end > 0 && (text->bytes[end - 1] & 0xc0) == 0x80)
+        end--;
+    if (end > 0 && (text->bytes[end - 1] & 0xc0) == 0xc0)
+        text->used = end - 1;
+}
+
+size_t demangle(const char *name, char *text, size_t size)
+{
+    struct text readable = {.bytes = text, .size = size};
+    bool cpp = strncmp(name, "_Z", 2) == 0, rust = strncmp(name, "_R", 2) == 0;
+    if (size == 0)
+        return 0;
+    text[0] = 0;
+    if ((!cpp && !rust) || strlen(name) > DEMANGLE_INPUT_MAX)
+        return 0;
+    /* Older Rust names look like C++ ones; rust_demangle_callback() knows them apart by their hash. */
+    bool done = rust_demangle_callback(name, 0, append, &readable) != 0;
+    if (!done && cpp) {
+        readable.used = 0;
+        done = cplus_demangle_v3_callback(name, READABLE, append, &readable) != 0;
+    }
+    if (!done)
+        readable.used = 0;
+    if (is_cut(&readable))
+        drop_partial_character(&readable);
+    text[readable.used] = 0;
+    return readable.used;
+}

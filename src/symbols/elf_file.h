@@ -1,0 +1,58 @@
+/*
+ * The few things wanted from an ELF file that may be anything: read with pread(), so that a file cut short
+ * while it is looked at gives an error, where a mapping would end the process with SIGBUS. Every offset is
+ * checked against the file's size. No malloc. 64-bit files of this machine's byte order only: what runs in
+ * this process.
+ */
+#ifndef SYMBOLS_ELF_FILE_H
+#define SYMBOLS_ELF_FILE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "catalog/catalog.h"
+
+struct elf_file {
+    int fd; /* -1: not open */
+    uint64_t size, mtime_ns;
+    Elf64_Ehdr header;
+};
+
+/* Why a module's file gives no names. X(symbol, what to tell a person, after the path) */
+#define ELF_PROBLEMS(X)                                                                                      \
+    X(NONE, "")                                                                                              \
+    X(NOT_A_FILE, "is no file")                                                                              \
+    X(MISSING, "cannot be opened")                                                                           \
+    X(NOT_ELF, "is no 64-bit ELF file")                                                                      \
+    X(CHANGED, "has changed since the recording")
+
+#define AS_PROBLEM(symbol, text) ELF_##symbol,
+enum elf_problem { ELF_PROBLEMS(AS_PROBLEM) };
+#undef AS_PROBLEM
+
+const char *elf_problem_text(enum elf_problem problem);
+
+/* Opens `path`. On a problem nothing is left open and fd is -1. */
+enum elf_problem elf_open(struct elf_file *file, const char *path);
+/* Opens the file of `module` and makes sure it is still the one that was mapped: by build-id where one was
+ * recorded, else by size and modification time. */
+enum elf_problem elf_open_module(struct elf_file *file, const struct module *module);
+void elf_close(struct elf_file *file);
+
+/* Exactly `bytes` bytes from `offset`, or false. */
+bool elf_read(const struct elf_file *file, uint64_t offset, void *buffer, size_t bytes);
+/* The first section of `type` that lies within the file. False: none. */
+bool elf_section(const struct elf_file *file, uint32_t type, Elf64_Shdr *section);
+bool elf_section_at(const struct elf_file *file, uint64_t index, Elf64_Shdr *section);
+/* The GNU build-id's length, 0 when there is none or it is longer than BUILD_ID_MAX. */
+size_t elf_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX]);
+
+/* Whether a symbol is code defined in the file. */
+bool elf_is_function(const Elf64_Sym *symbol);
+/* Of several names of one function, the one with the highest rank is what people know it by: global before
+ * weak before local, then the one with fewer leading underscores. At least 0. */
+int elf_name_rank(const Elf64_Sym *symbol, const char *name);
+
+#endif
