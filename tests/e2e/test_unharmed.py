@@ -113,12 +113,10 @@ def test_missing_libunwind_is_said_once_and_python_frames_remain(gmt):
     (shadow / "libunwind.so.8").write_text("not a library")
     done = gmt.python(PROGRAM, env={"LD_LIBRARY_PATH": f"{shadow}:{SIMGPU}"})
     assert done.out == "worked\n"
-    said = [line for line in done.err.splitlines() if "libunwind" in line]
-    noted = [note for note in done.report["notes"] if "libunwind" in note]
-    assert len(said) <= 1 and len(noted) == 1
-    assert said, "one line on stderr says it"
+    assert len([line for line in done.err.splitlines() if "libunwind" in line]) == 1, done.err
+    assert len([note for note in done.report["notes"] if "libunwind" in note]) == 1
     (site,) = done.report["sites"]
-    assert {frame["kind"] for frame in site["frames"]} == {"python"}
+    assert [frame["line"] for frame in site["frames"] if frame["kind"] == "python"][0] == 4
 
 
 def test_disabled_library_does_nothing(gmt):
