@@ -50,9 +50,9 @@ void record_retain(enum key_space key_space, uint64_t key);
 /* A small number for a context handle, from 1; the same handle gives the same number until the context ends.
  */
 uint32_t recorder_context(const void *context);
-/* Before the real call that ends a context; false when it is not known. Every block of it ends as teardown.
- */
-bool record_teardown(const void *context);
+/* After the real call that ended a context succeeded: every block of it ends as teardown, and its handle may
+ * come to mean another context. Nothing happens for one that no block was recorded in. */
+void record_teardown(const void *context);
 
 /* The driver's own figures for a device. */
 void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes);

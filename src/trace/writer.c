@@ -73,6 +73,8 @@ static int move_window(struct trace_writer *writer)
     void *window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, (off_t)start);
     if (window == MAP_FAILED)
         return errno;
+    /* A forked child must not reach its parent's recording. */
+    madvise(window, WINDOW_BYTES, MADV_DONTFORK);
     unmap_window(writer);
     writer->window = window;
     writer->window_start = start;
@@ -113,6 +115,7 @@ static int open_mapped(struct trace_writer *writer, const struct process_info *p
     void *header = mmap(NULL, TRACE_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, 0);
     if (header == MAP_FAILED)
         return errno;
+    madvise(header, TRACE_HEADER_SIZE, MADV_DONTFORK);
     writer->header = header;
     writer->position = TRACE_HEADER_SIZE;
     error = move_window(writer);
@@ -295,12 +298,18 @@ static uint8_t *put_fields(struct trace_writer *writer, uint8_t *at, const struc
     return at;
 }
 
+void trace_drop_event(struct trace_writer *writer)
+{
+    writer->dropped_events++;
+    if (writer->header != NULL)
+        writer->header->dropped_events = writer->dropped_events;
+}
+
 void trace_put_event(struct trace_writer *writer, const struct event *event)
 {
     uint8_t *at = begin(writer, 1 + 11 * VARINT_MAX_BYTES);
     if (at == NULL) {
-        if (writer->header != NULL)
-            writer->header->dropped_events++;
+        trace_drop_event(writer);
         return;
     }
     *at++ = (uint8_t)event->type;
@@ -323,5 +332,7 @@ void trace_writer_close(struct trace_writer *writer, uint64_t end_ns)
 
 void trace_writer_abandon(struct trace_writer *writer)
 {
+    writer->window = NULL; /* the maps are not in the child */
+    writer->header = NULL;
     forget(writer);
 }

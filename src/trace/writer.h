@@ -22,7 +22,8 @@ struct trace_writer {
     uint64_t window_start, window_end, reserved_end, limit;
     uint64_t position; /* next byte to write; committed once the record is whole */
     uint64_t previous_time_ns, previous_number[KEY_SPACE_COUNT];
-    int error; /* errno that ended the recording, 0 while all is well; EFBIG: the limit */
+    uint64_t dropped_events; /* as the header says it, for when there is none */
+    int error;               /* errno that ended the recording, 0 while all is well; EFBIG: the limit */
 };
 
 /* Creates `path` (it must not exist; mode 0600; links are not followed) and writes the header. 0 or an errno.
@@ -39,6 +40,9 @@ void trace_put_site(struct trace_writer *writer, const struct site_key *site);
 void trace_put_process(struct trace_writer *writer, const uint32_t *strings, uint32_t count);
 void trace_put_note(struct trace_writer *writer, uint32_t string);
 void trace_put_event(struct trace_writer *writer, const struct event *event);
+
+/* Counts an event that happened and is not in the recording. */
+void trace_drop_event(struct trace_writer *writer);
 
 /* Marks the recording as ended by a normal exit, gives back the reserved space and closes. */
 void trace_writer_close(struct trace_writer *writer, uint64_t end_ns);

@@ -1,0 +1,235 @@
+/* Reads GPUMEMTRACE_* (config.h). One row a variable; every parser says yes or no and leaves the default on
+ * no. */
+#include "preload/config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_TRACE_DEFAULT ((uint64_t)1 << 30)
+#define MAX_TRACE_MIN     ((uint64_t)2 << 20)
+#define OUTPUT_DEFAULT    "gpumemtrace.%p"
+
+static void __attribute__((format(printf, 2, 3))) complain(struct config *config, const char *format, ...)
+{
+    size_t used = strlen(config->complaints);
+    va_list values;
+    va_start(values, format);
+    int wrote = vsnprintf(config->complaints + used, sizeof config->complaints - used, format, values);
+    va_end(values);
+    if (wrote < 0 || (size_t)wrote >= sizeof config->complaints - used)
+        config->complaints[used] = '\0'; /* a line that does not fit is left out whole */
+}
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        char letter;
+        unsigned shift;
+    } units[] = {{'\0', 0}, {'K', 10}, {'M', 20}, {'G', 30}, {'T', 40}};
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (value > (UINT64_MAX - 9) / 10)
+            return false;
+        value = value * 10 + (uint64_t)(*at - '0');
+    }
+    if (at == text)
+        return false;
+    char letter = *at >= 'a' && *at <= 'z' ? (char)(*at - 'a' + 'A') : *at;
+    const char *rest = letter == '\0' ? at : at + 1;
+    if (letter != '\0' && (strcmp(rest, "iB") == 0 || strcmp(rest, "B") == 0))
+        rest = "";
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (units[i].letter != letter || *rest != '\0' || value > UINT64_MAX >> units[i].shift)
+            continue;
+        *bytes = value << units[i].shift;
+        return true;
+    }
+    return false;
+}
+
+/* Set, not empty and not "0". */
+static bool read_flag(const char *text)
+{
+    return *text != '\0' && strcmp(text, "0") != 0;
+}
+
+static bool set_disabled(struct config *config, const char *text)
+{
+    config->disabled = read_flag(text);
+    return true;
+}
+
+static bool set_quiet(struct config *config, const char *text)
+{
+    config->quiet = read_flag(text);
+    return true;
+}
+
+static bool set_report(struct config *config, const char *text)
+{
+    bool is_text = false, is_json = false;
+    while (strcmp(text, "none") != 0) {
+        size_t length = strcspn(text, ",");
+        if (length == 4 && strncmp(text, "text", 4) == 0)
+            is_text = true;
+        else if (length == 4 && strncmp(text, "json", 4) == 0)
+            is_json = true;
+        else
+            return false;
+        if (text[length] == '\0')
+            break;
+        text += length + 1;
+    }
+    config->report_text = is_text;
+    config->report_json = is_json;
+    return true;
+}
+
+static bool set_stacks(struct config *config, const char *text)
+{
+    static const struct {
+        const char *name;
+        enum capture_mode mode;
+    } modes[] = {{"mixed", CAPTURE_MIXED},
+                 {"python", CAPTURE_PYTHON},
+                 {"native", CAPTURE_NATIVE},
+                 {"none", CAPTURE_NONE}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(text, modes[i].name) != 0)
+            continue;
+        config->stacks = modes[i].mode;
+        return true;
+    }
+    return false;
+}
+
+static bool set_depth(struct config *config, const char *text)
+{
+    uint64_t depth;
+    if (!parse_size(text, &depth) || depth < 1 || depth > CAPTURE_DEPTH_MAX)
+        return false;
+    config->depth = (uint32_t)depth;
+    return true;
+}
+
+static bool set_max_trace(struct config *config, const char *text)
+{
+    uint64_t bytes;
+    if (!parse_size(text, &bytes) || bytes < MAX_TRACE_MIN)
+        return false;
+    config->max_trace_bytes = bytes;
+    return true;
+}
+
+static bool set_session(struct config *config, const char *text)
+{
+    if (strlen(text) >= sizeof config->session)
+        return false;
+    strcpy(config->session, text);
+    return true;
+}
+
+static bool set_output(struct config *config, const char *text)
+{
+    char folder[CONFIG_PATH_MAX] = "";
+    if (*text == '\0')
+        return false;
+    for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%')) {
+        if (at[1] == '\0' || strchr("phre%", at[1]) == NULL)
+            return false;
+    }
+    if (*text != '/' && getcwd(folder, sizeof folder) == NULL)
+        return false;
+    /* The folder is no pattern: its own % signs are doubled. */
+    size_t used = 0;
+    for (const char *at = folder; *at != '\0' && used + 2 < sizeof config->output; at++) {
+        if (*at == '%')
+            config->output[used++] = '%';
+        config->output[used++] = *at;
+    }
+    int wrote =
+        snprintf(config->output + used, sizeof config->output - used, "%s%s", *text == '/' ? "" : "/", text);
+    if (wrote < 0 || (size_t)wrote >= sizeof config->output - used) {
+        config->output[0] = '\0';
+        return false;
+    }
+    return true;
+}
+
+static const struct {
+    const char *name;
+    bool (*set)(struct config *, const char *);
+    const char *wanted, *otherwise;
+} variables[] = {
+    {"GPUMEMTRACE_DISABLE", set_disabled, "", ""},
+    {"GPUMEMTRACE_QUIET", set_quiet, "", ""},
+    {"GPUMEMTRACE_REPORT", set_report, "none or a list of text and json", "text,json"},
+    {"GPUMEMTRACE_STACKS", set_stacks, "mixed, python, native or none", "mixed"},
+    {"GPUMEMTRACE_DEPTH", set_depth, "a number from 1 to 1024", "64"},
+    {"GPUMEMTRACE_MAX_TRACE", set_max_trace, "a size of at least 2M, such as 512M or 4G", "1G"},
+    {"GPUMEMTRACE_OUTPUT", set_output, "a file name with %p, %h, %r, %e or %% in it", OUTPUT_DEFAULT},
+    {"GPUMEMTRACE_SESSION", set_session, "a short name", "none"},
+};
+
+static void read_rank(struct config *config)
+{
+    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = secure_getenv(names[i]);
+        if (text == NULL || *text == '\0' || strlen(text) >= sizeof config->rank ||
+            text[strspn(text, "0123456789")] != '\0')
+            continue;
+        strcpy(config->rank, text);
+        return;
+    }
+}
+
+void config_read(struct config *config)
+{
+    *config = (struct config){.report_text = true,
+                              .report_json = true,
+                              .stacks = CAPTURE_MIXED,
+                              .depth = CAPTURE_DEPTH_DEFAULT,
+                              .max_trace_bytes = MAX_TRACE_DEFAULT};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = secure_getenv(variables[i].name);
+        if (text == NULL || variables[i].set(config, text))
+            continue;
+        complain(config, "gpumemtrace: %s=%s is not %s; using %s\n", variables[i].name, text,
+                 variables[i].wanted, variables[i].otherwise);
+    }
+    if (config->output[0] == '\0')
+        set_output(config, OUTPUT_DEFAULT);
+    read_rank(config);
+}
+
+bool config_expand(const struct config *config, const char *host, const char *exe, char *stem, size_t bytes)
+{
+    const char *slash = strrchr(exe, '/');
+    char pid[16];
+    size_t used = 0;
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    for (const char *at = config->output; *at != '\0'; at++) {
+        char one[2] = {*at, '\0'};
+        const char *text = one;
+        if (*at == '%') {
+            at++;
+            text = *at == 'p'   ? pid
+                   : *at == 'h' ? host
+                   : *at == 'e' ? (slash == NULL ? exe : slash + 1)
+                   : *at == 'r' ? (config->rank[0] == '\0' ? "0" : config->rank)
+                                : "%";
+        }
+        size_t length = strlen(text);
+        if (used + length + 1 > bytes)
+            return false;
+        memcpy(stem + used, text, length);
+        used += length;
+    }
+    stem[used] = '\0';
+    return used > 0;
+}

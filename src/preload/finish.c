@@ -1,0 +1,174 @@
+/*
+ * The end of the traced process: closes the recording and writes the reports beside it. Runs after the
+ * program's own atexit handlers and destructors, or inside its _exit(); it uses neither malloc nor stdio.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "preload/state.h"
+#include "report/report.h"
+#include "symbols/symbols.h"
+
+/* How long another thread in the middle of its work may keep us waiting. */
+#define LOCK_PATIENCE_S 2
+
+static bool wants_text(const struct config *config)
+{
+    return config->report_text;
+}
+
+static bool wants_json(const struct config *config)
+{
+    return config->report_json;
+}
+
+static void write_text(const struct report *report, struct output *out)
+{
+    report_write_text(report, &(struct report_text_options){0}, out);
+}
+
+/* The first one that is wanted is the one the summary line points at. */
+static const struct {
+    const char *suffix;
+    bool (*wanted)(const struct config *);
+    void (*write)(const struct report *, struct output *);
+} outputs[] = {
+    {".txt", wants_text, write_text},
+    {".json", wants_json, report_write_json},
+};
+
+#define OUTPUT_COUNT (sizeof outputs / sizeof *outputs)
+
+/* What is needed while finishing, too large for the stack of a thread that calls _exit(). */
+struct finishing {
+    struct output output;
+    char path[CONFIG_PATH_MAX + 8];
+    char line[CONFIG_PATH_MAX + 256];
+    const char *notes[NOTES_MAX];
+};
+
+static bool lock_patiently(void)
+{
+    struct timespec until;
+    if (thread_state.locked)
+        return false; /* _exit() from a signal handler in the middle of our own work: the recording is all
+                         there is */
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LOCK_PATIENCE_S;
+    thread_state.locked = pthread_mutex_timedlock(&preload.lock, &until) == 0;
+    return thread_state.locked;
+}
+
+/* Where the report goes that the reader should open; empty when none is written. */
+static void name_first_report(char *path, size_t bytes)
+{
+    path[0] = '\0';
+    for (size_t i = 0; i < OUTPUT_COUNT && path[0] == '\0' && preload.stem[0] != '\0'; i++) {
+        if (outputs[i].wanted(&preload.config))
+            snprintf(path, bytes, "%s%s", preload.stem, outputs[i].suffix);
+    }
+}
+
+/* 0 or an errno. A report that could not be written whole is taken away again: half of one misleads. */
+static int write_output(struct finishing *finishing, const struct report *report, size_t index)
+{
+    char *path = finishing->path;
+    snprintf(path, sizeof finishing->path, "%s%s", preload.stem, outputs[index].suffix);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    output_init(&finishing->output, fd);
+    outputs[index].write(report, &finishing->output);
+    int error = output_flush(&finishing->output);
+    if (close(fd) != 0 && error == 0)
+        error = errno;
+    if (error != 0)
+        unlink(path);
+    return error;
+}
+
+static void write_outputs(struct finishing *finishing, const struct report *report)
+{
+    for (size_t i = 0; i < OUTPUT_COUNT && preload.stem[0] != '\0'; i++) {
+        int error = outputs[i].wanted(&preload.config) ? write_output(finishing, report, i) : 0;
+        if (error == 0)
+            continue;
+        snprintf(finishing->line, sizeof finishing->line, "gpumemtrace: cannot write %s: %s\n",
+                 finishing->path, strerror(error));
+        preload_say(finishing->line);
+        return;
+    }
+}
+
+static void say_summary(struct finishing *finishing, const struct report *report)
+{
+    if (preload.config.quiet || !preload_may_speak())
+        return;
+    output_init(&finishing->output, STDERR_FILENO);
+    report_write_summary(report, &finishing->output);
+    output_flush(&finishing->output);
+}
+
+static struct report_input describe(struct finishing *finishing, const struct symbol_source *symbols)
+{
+    uint64_t dropped = preload.writer.error == 0 ? 0 : preload.writer.dropped_events;
+    for (uint32_t i = 0; i < preload.note_count; i++)
+        finishing->notes[i] = preload.notes[i];
+    name_first_report(finishing->path, sizeof finishing->path);
+    const char *path = finishing->path[0] == '\0'
+                           ? NULL
+                           : arena_copy(&preload.arena, finishing->path, strlen(finishing->path));
+    return (struct report_input){.catalog = preload.catalog,
+                                 .ledger = preload.ledger,
+                                 .process = &preload.process,
+                                 .symbols = symbols,
+                                 .dropped_events = dropped,
+                                 .note_count = preload.note_count,
+                                 .notes = finishing->notes,
+                                 .report_path = path};
+}
+
+static void note_lost_recording(void)
+{
+    char note[NOTE_BYTES];
+    if (preload.writer.error == 0 || preload.stem[0] == '\0')
+        return;
+    snprintf(note, sizeof note,
+             preload.writer.error == EFBIG
+                 ? "The recording reached GPUMEMTRACE_MAX_TRACE and ends early; this report does not."
+                 : "The recording ends early (%s); this report does not.",
+             strerror(preload.writer.error));
+    preload_note(note);
+}
+
+void preload_finish(void)
+{
+    int kept = errno;
+    if (!lock_patiently())
+        return;
+    int phase = atomic_exchange(&preload.phase, PHASE_OFF);
+    if (phase == PHASE_RECORDING && preload.pid == getpid()) {
+        preload.process.duration_ns = preload_now_ns();
+        preload.process.end = PROCESS_EXITED;
+        preload.process.complete = ledger_counters(preload.ledger)->dropped_events == 0;
+        note_lost_recording();
+        struct finishing *finishing = arena_alloc(&preload.arena, sizeof *finishing);
+        struct symbol_source *symbols = dynsym_source_create(&preload.arena);
+        if (finishing != NULL) {
+            struct report_input input = describe(finishing, symbols);
+            struct report *report = report_build(&input, &preload.arena);
+            if (report != NULL) {
+                write_outputs(finishing, report);
+                say_summary(finishing, report);
+            }
+        }
+        trace_writer_close(&preload.writer, preload.process.duration_ns);
+    }
+    preload_unlock();
+    errno = kept;
+}

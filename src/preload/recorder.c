@@ -1,0 +1,280 @@
+/*
+ * The hot path (recorder.h): take the stack, find its site, and keep ledger and recording in step under one
+ * lock. The stack is taken before the lock and the lock is held for the books only.
+ */
+#include "preload/recorder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "capture/capture.h"
+#include "preload/contexts.h"
+#include "preload/learn.h"
+#include "preload/state.h"
+
+struct api_entry {
+    const char *literal;
+    uint32_t string;
+    UT_hash_handle hh;
+};
+
+/* In a child that neither fork() nor our handlers know of (a raw system call) the state is the parent's:
+ * hands off. */
+static bool is_foreign_child(void)
+{
+    return preload.fork_mark != NULL && __atomic_load_n(preload.fork_mark, __ATOMIC_RELAXED) == 0;
+}
+
+bool hook_enter(void)
+{
+    return thread_state.depth++ == 0 && !thread_state.locked &&
+           atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_OFF && !is_foreign_child();
+}
+
+void hook_leave(void)
+{
+    thread_state.depth--;
+}
+
+static void pend_note(const char *sentence)
+{
+    if (!preload_lock())
+        return;
+    preload_note(sentence);
+    preload_unlock();
+}
+
+void recorder_prepare(void)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    if (atomic_load_explicit(&preload.prepared, memory_order_acquire) ||
+        atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_OFF)
+        return;
+    /* Whoever comes second does not wait: its stacks are incomplete for a moment, and nothing can deadlock.
+     */
+    if (pthread_mutex_trylock(&once) != 0)
+        return;
+    if (!atomic_load_explicit(&preload.prepared, memory_order_acquire)) {
+        int kept = errno;
+        capture_start(preload.config.stacks, preload.config.depth, pend_note);
+        atomic_store_explicit(&preload.prepared, true, memory_order_release);
+        errno = kept;
+    }
+    pthread_mutex_unlock(&once);
+}
+
+void recorder_modules_changed(void)
+{
+    int kept = errno;
+    if (atomic_load_explicit(&preload.prepared, memory_order_acquire))
+        capture_modules_changed();
+    errno = kept;
+}
+
+/* The catalog's stack of the calling thread; CATALOG_NONE when none could be taken. */
+static uint32_t take_stack(void)
+{
+    struct raw_stack raw;
+    recorder_prepare();
+    if (preload.config.stacks == CAPTURE_NONE ||
+        !atomic_load_explicit(&preload.prepared, memory_order_acquire))
+        return CATALOG_NONE;
+    uint32_t generation = capture_generation();
+    capture_take(&raw);
+    if (raw.native_count + raw.python_count == 0)
+        return CATALOG_NONE;
+    struct stack_table *stacks = atomic_load_explicit(&preload.stacks, memory_order_acquire);
+    uint32_t id = stacks == NULL ? CATALOG_NONE : stack_table_find(stacks, &raw, generation);
+    return id != CATALOG_NONE || stacks == NULL ? id : learn_stack(&raw, generation);
+}
+
+/* Recording begins with the first allocation that anyone asks for. */
+static bool begin_if_idle(void)
+{
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING)
+        return true;
+    if (!preload_lock())
+        return false;
+    int phase = atomic_load_explicit(&preload.phase, memory_order_acquire);
+    bool recording = phase == PHASE_RECORDING || (phase == PHASE_IDLE && preload_begin());
+    preload_unlock();
+    return recording;
+}
+
+static uint32_t api_string(const char *literal)
+{
+    struct api_entry *entry;
+    HASH_FIND_PTR(preload.apis, &literal, entry);
+    if (entry != NULL)
+        return entry->string;
+    uint32_t string = learn_string(literal);
+    entry = string == CATALOG_NONE ? NULL : arena_alloc(&preload.arena, sizeof *entry);
+    if (entry != NULL) {
+        entry->literal = literal;
+        entry->string = string;
+        HASH_ADD_PTR(preload.apis, literal, entry);
+    }
+    return string;
+}
+
+void recorder_forget_apis(void)
+{
+    HASH_CLEAR(hh, preload.apis);
+}
+
+static uint32_t add_site(const struct site_key *key)
+{
+    bool is_new;
+    uint32_t site = catalog_add_site(preload.catalog, key, &is_new);
+    if (is_new)
+        trace_put_site(&preload.writer, key);
+    return site;
+}
+
+/* Under the lock. The cache spares the hash table for the few sites that allocate again and again. */
+static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
+{
+    struct site_key key = {.stack = stack,
+                           .api = api_string(allocation->api),
+                           .family = (uint8_t)allocation->family,
+                           .space = (uint8_t)allocation->space,
+                           .device = (int16_t)allocation->device};
+    if (key.api == CATALOG_NONE)
+        return CATALOG_NONE;
+    struct site_cache_line *line =
+        &preload.site_cache[(stack * 31 + key.api * 7 + key.family) % SITE_CACHE_LINES];
+    if (line->site == 0 || memcmp(&line->key, &key, sizeof key) != 0) {
+        uint32_t site = add_site(&key);
+        if (site == CATALOG_NONE)
+            return CATALOG_NONE;
+        *line = (struct site_cache_line){.key = key, .site = site + 1};
+    }
+    return line->site - 1;
+}
+
+/* Under the lock. What the ledger could not take is not in the recording either, so that both count the same.
+ */
+static bool apply(const struct event *event, struct block *ended)
+{
+    bool applied = ledger_apply(preload.ledger, event, ended);
+    if (applied)
+        trace_put_event(&preload.writer, event);
+    else
+        trace_drop_event(&preload.writer);
+    return applied;
+}
+
+/* An event of a site: an allocation, or one that was refused. */
+static void record_at_site(const struct allocation *allocation, struct event *event)
+{
+    int kept = errno;
+    if (begin_if_idle()) {
+        uint32_t stack = take_stack();
+        event->time_ns = preload_now_ns();
+        if (preload_lock()) {
+            /* Another thread may have finished the recording since. */
+            if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING) {
+                event->site = site_of(allocation, stack);
+                apply(event, NULL); /* without a site it counts as dropped */
+            }
+            preload_unlock();
+        }
+    }
+    errno = kept;
+}
+
+void record_allocation(const struct allocation *allocation)
+{
+    struct event event = {.type = EVENT_ALLOC,
+                          .key = block_key(allocation->key_space, allocation->key),
+                          .size = allocation->size,
+                          .context = allocation->context};
+    record_at_site(allocation, &event);
+}
+
+void record_failure(const struct allocation *allocation, int error)
+{
+    struct event event = {.type = EVENT_FAILED, .size = allocation->size, .error = error};
+    record_at_site(allocation, &event);
+}
+
+void record_out_of_memory(const struct allocation *allocation, int error, uint64_t free_bytes,
+                          uint64_t total_bytes)
+{
+    struct event event = {.type = EVENT_OOM,
+                          .size = allocation->size,
+                          .error = error,
+                          .free_bytes = free_bytes,
+                          .total_bytes = total_bytes};
+    record_at_site(allocation, &event);
+}
+
+/* Under the lock. A free of something never seen is an event of its own; a reference to it is nothing. */
+static bool apply_to_block(struct event *event, struct block *ended)
+{
+    if (ledger_find(preload.ledger, event->key) != NULL)
+        return apply(event, ended);
+    if (event->type == EVENT_FREE) {
+        event->type = EVENT_FOREIGN_FREE;
+        apply(event, NULL);
+    }
+    return false;
+}
+
+/* An event without a site. Before the first allocation there is nothing it could be about. */
+static bool record_plain(struct event *event, struct block *ended)
+{
+    bool applied = false;
+    int kept = errno;
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING) {
+        event->time_ns = preload_now_ns();
+        if (preload_lock()) {
+            if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING)
+                applied = event->type == EVENT_FREE || event->type == EVENT_RETAIN
+                              ? apply_to_block(event, ended)
+                              : apply(event, ended);
+            preload_unlock();
+        }
+    }
+    errno = kept;
+    return applied;
+}
+
+bool record_free(enum key_space key_space, uint64_t key, struct block *ended)
+{
+    struct event event = {.type = EVENT_FREE, .key = block_key(key_space, key)};
+    return record_plain(&event, ended);
+}
+
+void record_unfree(const struct block *ended)
+{
+    struct event event = {.type = EVENT_UNFREE,
+                          .key = ended->key,
+                          .site = ended->site,
+                          .size = ended->size,
+                          .context = ended->context,
+                          .born_ns = ended->born_ns};
+    record_plain(&event, NULL);
+}
+
+void record_retain(enum key_space key_space, uint64_t key)
+{
+    struct event event = {.type = EVENT_RETAIN, .key = block_key(key_space, key)};
+    record_plain(&event, NULL);
+}
+
+void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes)
+{
+    struct event event = {
+        .type = EVENT_MEMORY, .device = device, .free_bytes = free_bytes, .total_bytes = total_bytes};
+    record_plain(&event, NULL);
+}
+
+void record_teardown(const void *context)
+{
+    struct event event = {.type = EVENT_TEARDOWN, .context = context_forget(context)};
+    if (event.context != 0)
+        record_plain(&event, NULL);
+}

@@ -1,0 +1,95 @@
+/*
+ * The library's life in the process: the constructor, fork, and every way out that runs code. It does as
+ * little as possible before the first CUDA allocation, since it runs in every process the user starts under
+ * it.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/capture.h"
+#include "preload/life.h"
+#include "preload/state.h"
+
+/* The C library's list of things to do at exit. Ours is entered from a constructor, before the C library
+ * enters the destructors of all loaded libraries, and the list runs backwards: ours comes after them, so that
+ * frees in destructors and atexit handlers count. Without a DSO handle it is not run when this library itself
+ * is finalised. */
+int __cxa_atexit(void (*function)(void *), void *arg, void *dso_handle);
+
+static void finish_at_exit(void *ignored)
+{
+    (void)ignored;
+    preload_finish();
+}
+
+/* A page that reads 1 here and 0 in any child that was made by copying memory, whatever made it. */
+static const uint32_t *make_fork_mark(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mark == MAP_FAILED)
+        return NULL;
+    if (madvise(mark, page, MADV_WIPEONFORK) != 0) { /* before Linux 4.14 */
+        munmap(mark, page);
+        return NULL;
+    }
+    *mark = 1;
+    return mark;
+}
+
+static void before_fork(void)
+{
+    /* False in a handler that interrupted our own work on this thread: then the child inherits a locked state
+     * and is turned away from it by `locked`, until it is reset below. */
+    thread_state.fork_locked = preload_lock();
+}
+
+static void after_fork_in_parent(void)
+{
+    if (thread_state.fork_locked)
+        preload_unlock();
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&preload.lock, NULL);
+    trace_writer_abandon(&preload.writer);
+    preload_reset();
+    capture_after_fork();
+    preload.pid = getpid();
+    preload.fork_mark = make_fork_mark();
+    if (atomic_load(&preload.phase) == PHASE_RECORDING)
+        atomic_store(&preload.phase, PHASE_IDLE);
+    thread_state.locked = false;
+}
+
+static __attribute__((constructor)) void start(void)
+{
+    struct stat status;
+    config_read(&preload.config);
+    if (preload.config.disabled || getauxval(AT_SECURE) != 0) {
+        atomic_store(&preload.phase, PHASE_OFF);
+        return;
+    }
+    preload.pid = getpid();
+    if (fstat(STDERR_FILENO, &status) == 0) {
+        preload.stderr_device = status.st_dev;
+        preload.stderr_inode = status.st_ino;
+    }
+    preload.fork_mark = make_fork_mark();
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    __cxa_atexit(finish_at_exit, NULL, NULL);
+    at_quick_exit(preload_finish);
+}
+
+void preload_leaving(void)
+{
+    /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
+    if (preload.pid == getpid())
+        preload_finish();
+}

@@ -1,0 +1,88 @@
+/* The state of state.h: its lock, its clock, its notes, its one way to speak to the user. */
+#include "preload/state.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/learn.h"
+
+struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+__thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+
+bool preload_lock(void)
+{
+    if (thread_state.locked)
+        return false;
+    thread_state.locked = true;
+    pthread_mutex_lock(&preload.lock);
+    return true;
+}
+
+void preload_unlock(void)
+{
+    pthread_mutex_unlock(&preload.lock);
+    thread_state.locked = false;
+}
+
+uint64_t preload_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return ns > preload.process.start_monotonic_ns ? ns - preload.process.start_monotonic_ns : 0;
+}
+
+bool preload_may_speak(void)
+{
+    struct stat status;
+    return fstat(STDERR_FILENO, &status) == 0 && status.st_dev == preload.stderr_device &&
+           status.st_ino == preload.stderr_inode;
+}
+
+void preload_say(const char *text)
+{
+    size_t bytes = preload_may_speak() ? strlen(text) : 0;
+    while (bytes > 0) {
+        ssize_t wrote = write(STDERR_FILENO, text, bytes);
+        if (wrote <= 0)
+            return;
+        text += wrote;
+        bytes -= (size_t)wrote;
+    }
+}
+
+void preload_note(const char *sentence)
+{
+    for (uint32_t i = 0; i < preload.note_count; i++) {
+        if (strncmp(preload.notes[i], sentence, NOTE_BYTES - 1) == 0)
+            return;
+    }
+    if (preload.note_count == NOTES_MAX)
+        return;
+    char *note = preload.notes[preload.note_count++];
+    memcpy(note, sentence, strnlen(sentence, NOTE_BYTES - 1));
+    if (trace_writer_is_open(&preload.writer))
+        trace_put_note(&preload.writer, learn_string(note));
+}
+
+void preload_reset(void)
+{
+    learn_reset();
+    recorder_forget_apis();
+    if (preload.ledger != NULL)
+        ledger_destroy(preload.ledger);
+    if (preload.catalog != NULL)
+        catalog_destroy(preload.catalog);
+    atomic_store(&preload.stacks, NULL);
+    arena_release(&preload.arena);
+    preload.ledger = NULL;
+    preload.catalog = NULL;
+    preload.site_cache = NULL;
+    preload.stem[0] = '\0';
+    preload.context_count = 0;
+    atomic_store(&preload.context_slots, 0);
+    preload.process = (struct process_info){0};
+}

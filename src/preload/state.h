@@ -1,0 +1,119 @@
+/*
+ * All state of the library in the traced process, in one struct, shared by the files of src/preload and no
+ * other.
+ *
+ * `lock` covers everything below it. It is never held across a call into the CUDA driver, libunwind or the
+ * dynamic linker. A thread that holds it has `thread_state.locked` set, so that a signal handler of the
+ * program that comes back to us on the same thread is turned away instead of waiting for itself.
+ */
+#ifndef PRELOAD_STATE_H
+#define PRELOAD_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "capture/stack_table.h"
+#include "catalog/catalog.h"
+#include "ledger/ledger.h"
+#include "preload/config.h"
+#include "trace/process_info.h"
+#include "trace/writer.h"
+
+enum phase {
+    PHASE_IDLE,      /* nothing allocated yet: no file, no memory */
+    PHASE_RECORDING, /* from the first allocation on */
+    PHASE_OFF,       /* disabled, or finished */
+};
+
+#define NOTES_MAX    16
+#define NOTE_BYTES   256
+#define CONTEXTS_MAX 1024
+
+struct context_slot {
+    _Atomic(const void *) handle; /* NULL: the context ended, the slot is free */
+    _Atomic uint32_t id;
+};
+
+struct site_cache_line {
+    struct site_key key;
+    uint32_t site;
+};
+
+#define SITE_CACHE_LINES 1024 /* a power of two */
+
+/* An API name by the address of its literal. */
+struct api_entry;
+/* A raw frame that was named before. */
+struct frame_entry;
+
+struct preload {
+    struct config config;
+    _Atomic int phase;     /* enum phase */
+    _Atomic bool prepared; /* capture is ready */
+    pid_t pid;             /* of the process this state belongs to */
+    dev_t
+        stderr_device; /* what fd 2 was at the start: if it is something else later, it is not ours to use */
+    ino_t stderr_inode;
+    const uint32_t *fork_mark; /* 1 in this process, 0 in a child made by whatever means; NULL: cannot tell */
+    struct context_slot contexts[CONTEXTS_MAX];
+    _Atomic uint32_t context_slots; /* in use or once used */
+
+    pthread_mutex_t lock;
+    struct arena arena;
+    struct catalog *catalog;
+    struct ledger *ledger;
+    struct stack_table *_Atomic stacks;
+    struct trace_writer writer;
+    struct process_info process;
+    char stem[CONFIG_PATH_MAX]; /* of this recording's files; empty when there is none */
+    struct api_entry *apis;
+    struct frame_entry *frames;
+    struct site_cache_line *site_cache;
+    uint32_t context_count; /* ids given out */
+    /* Outlive preload_reset(): what capture could not have, a child cannot have either. */
+    char notes[NOTES_MAX][NOTE_BYTES];
+    uint32_t note_count;
+};
+
+extern struct preload preload;
+
+struct thread_state {
+    int depth;        /* of nested hooked calls */
+    bool locked;      /* this thread holds preload.lock */
+    bool fork_locked; /* fork() took it, and gives it back */
+};
+
+extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
+
+/* False when this thread holds the lock already (a signal handler in the middle of our work). */
+bool preload_lock(void);
+void preload_unlock(void);
+
+/* Time since the recording began. */
+uint64_t preload_now_ns(void);
+
+/* Whether stderr is still what it was at the start, and not a file the program opened in its place. */
+bool preload_may_speak(void);
+/* Whole lines for stderr, where preload_may_speak(). */
+void preload_say(const char *text);
+
+/* Under the lock. A sentence for the report and the recording, once. */
+void preload_note(const char *sentence);
+/* Under the lock. Gives everything from `arena` back and makes the state that of a process that never
+ * allocated. */
+void preload_reset(void);
+
+/* Under the lock: forgets which API names are known, when their memory goes. */
+void recorder_forget_apis(void);
+
+/* Under the lock. Opens the recording; false only without memory. */
+bool preload_begin(void);
+/* Writes the reports, closes the recording and says where they are; once, from the last place code of ours
+ * runs in. */
+void preload_finish(void);
+
+#endif
