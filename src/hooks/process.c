@@ -11,7 +11,7 @@
 /* As the C library's own: all threads end, and where the kernel should ever return, it is asked again. */
 static _Noreturn void leave(int status)
 {
-    preload_leaving();
+    preload_finish();
     for (;;) {
         syscall(SYS_exit_group, status);
         syscall(SYS_exit, status);

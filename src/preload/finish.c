@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/output.h"
+#include "preload/life.h"
 #include "preload/state.h"
 #include "report/report.h"
 #include "symbols/symbols.h"
@@ -116,7 +117,6 @@ static void say_summary(struct finishing *finishing, const struct report *report
 
 static struct report_input describe(struct finishing *finishing, const struct symbol_source *symbols)
 {
-    uint64_t dropped = preload.writer.error == 0 ? 0 : preload.writer.dropped_events;
     for (uint32_t i = 0; i < preload.note_count; i++)
         finishing->notes[i] = preload.notes[i];
     name_first_report(finishing->path, sizeof finishing->path);
@@ -127,7 +127,6 @@ static struct report_input describe(struct finishing *finishing, const struct sy
                                  .ledger = preload.ledger,
                                  .process = &preload.process,
                                  .symbols = symbols,
-                                 .dropped_events = dropped,
                                  .note_count = preload.note_count,
                                  .notes = finishing->notes,
                                  .report_path = path};
@@ -146,27 +145,34 @@ static void note_lost_recording(void)
     preload_note(note);
 }
 
+static void write_reports(void)
+{
+    struct finishing *finishing = arena_alloc(&preload.arena, sizeof *finishing);
+    struct symbol_source *symbols = dynsym_source_create(&preload.arena);
+    if (finishing == NULL)
+        return;
+    struct report_input input = describe(finishing, symbols);
+    struct report *report = report_build(&input, &preload.arena);
+    if (report == NULL)
+        return;
+    write_outputs(finishing, report);
+    say_summary(finishing, report);
+}
+
 void preload_finish(void)
 {
     int kept = errno;
-    if (!lock_patiently())
+    /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
+    if (preload.pid != getpid() || !lock_patiently())
         return;
     int phase = atomic_exchange(&preload.phase, PHASE_OFF);
-    if (phase == PHASE_RECORDING && preload.pid == getpid()) {
+    if (phase == PHASE_RECORDING) {
         preload.process.duration_ns = preload_now_ns();
         preload.process.end = PROCESS_EXITED;
+        /* The books are whole even where the recording is not. */
         preload.process.complete = ledger_counters(preload.ledger)->dropped_events == 0;
         note_lost_recording();
-        struct finishing *finishing = arena_alloc(&preload.arena, sizeof *finishing);
-        struct symbol_source *symbols = dynsym_source_create(&preload.arena);
-        if (finishing != NULL) {
-            struct report_input input = describe(finishing, symbols);
-            struct report *report = report_build(&input, &preload.arena);
-            if (report != NULL) {
-                write_outputs(finishing, report);
-                say_summary(finishing, report);
-            }
-        }
+        write_reports();
         trace_writer_close(&preload.writer, preload.process.duration_ns);
     }
     preload_unlock();

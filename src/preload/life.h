@@ -2,7 +2,8 @@
 #ifndef PRELOAD_LIFE_H
 #define PRELOAD_LIFE_H
 
-/* The program is about to leave without running atexit handlers: _exit(), _Exit(). */
-void preload_leaving(void);
+/* From the last place code of ours runs in: writes the reports, closes the recording and says where they are.
+ * Once; later calls, and those of a child that shares or copied this process's memory, do nothing. */
+void preload_finish(void);
 
 #endif

@@ -28,7 +28,7 @@ static void finish_at_exit(void *ignored)
 }
 
 /* A page that reads 1 here and 0 in any child that was made by copying memory, whatever made it. */
-static const uint32_t *make_fork_mark(void)
+static uint32_t *make_fork_mark(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint32_t *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +62,8 @@ static void after_fork_in_child(void)
     preload_reset();
     capture_after_fork();
     preload.pid = getpid();
-    preload.fork_mark = make_fork_mark();
+    if (preload.fork_mark != NULL)
+        *preload.fork_mark = 1;
     if (atomic_load(&preload.phase) == PHASE_RECORDING)
         atomic_store(&preload.phase, PHASE_IDLE);
     thread_state.locked = false;
@@ -85,11 +86,4 @@ static __attribute__((constructor)) void start(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     __cxa_atexit(finish_at_exit, NULL, NULL);
     at_quick_exit(preload_finish);
-}
-
-void preload_leaving(void)
-{
-    /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
-    if (preload.pid == getpid())
-        preload_finish();
 }

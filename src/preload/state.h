@@ -58,7 +58,7 @@ struct preload {
     dev_t
         stderr_device; /* what fd 2 was at the start: if it is something else later, it is not ours to use */
     ino_t stderr_inode;
-    const uint32_t *fork_mark; /* 1 in this process, 0 in a child made by whatever means; NULL: cannot tell */
+    uint32_t *fork_mark; /* 1 in this process, 0 in a child made by whatever means; NULL: cannot tell */
     struct context_slot contexts[CONTEXTS_MAX];
     _Atomic uint32_t context_slots; /* in use or once used */
 
@@ -112,8 +112,4 @@ void recorder_forget_apis(void);
 
 /* Under the lock. Opens the recording; false only without memory. */
 bool preload_begin(void);
-/* Writes the reports, closes the recording and says where they are; once, from the last place code of ours
- * runs in. */
-void preload_finish(void);
-
 #endif
