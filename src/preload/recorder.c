@@ -259,10 +259,10 @@ void record_unfree(const struct block *ended)
     record_plain(&event, NULL);
 }
 
-void record_retain(enum key_space key_space, uint64_t key)
+bool record_retain(enum key_space key_space, uint64_t key)
 {
     struct event event = {.type = EVENT_RETAIN, .key = block_key(key_space, key)};
-    record_plain(&event, NULL);
+    return record_plain(&event, NULL);
 }
 
 void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes)

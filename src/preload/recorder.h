@@ -44,8 +44,9 @@ void record_out_of_memory(const struct allocation *allocation, int error, uint64
  * False, and a foreign free is counted, when no such block lives: do not call record_unfree() then. */
 bool record_free(enum key_space key_space, uint64_t key, struct block *ended);
 void record_unfree(const struct block *ended);
-/* One more reference to a living block: it takes one more record_free() to end it. */
-void record_retain(enum key_space key_space, uint64_t key);
+/* One more reference to a living block: it takes one more record_free() to end it. False, and nothing is recorded, when
+ * no such block lives. */
+bool record_retain(enum key_space key_space, uint64_t key);
 
 /* A small number for a context handle, from 1; the same handle gives the same number until the context ends.
  */
