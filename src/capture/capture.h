@@ -1,11 +1,11 @@
 /*
- * Takes the calling thread's stack inside a hook: native return addresses by libunwind's unw_backtrace and Python
- * frames read straight from the interpreter's structures.
+ * Takes the calling thread's stack inside a hook: native return addresses by libunwind's unw_backtrace and
+ * Python frames read straight from the interpreter's structures.
  *
- * The hot half (capture_take) holds no lock, allocates nothing, takes neither the GIL nor a reference count, and calls
- * nothing but libunwind and the interpreter's PyGILState_GetThisThreadState. The cold half (capture_python_name,
- * modules_find) runs once for each stack that was never seen before, in the same hook, while the frames are still on
- * the stack and so keep their code objects alive.
+ * The hot half (capture_take) holds no lock, allocates nothing, takes neither the GIL nor a reference count,
+ * and calls nothing but libunwind and the interpreter's PyGILState_GetThisThreadState. The cold half
+ * (capture_python_name, modules_find) runs once for each stack that was never seen before, in the same hook,
+ * while the frames are still on the stack and so keep their code objects alive.
  */
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
@@ -41,12 +41,13 @@ struct raw_stack {
     struct python_frame *python;
 };
 
-/* Once, before the first capture, from a place that may call the dynamic linker: opens libunwind. Sentences about
- * what cannot be had go to `note` (each at most once). `depth` bounds each half. */
+/* Once, before the first capture, from a place that may call the dynamic linker: opens libunwind. Sentences
+ * about what cannot be had go to `note`, each at most once, here or later inside capture_take(), with no lock
+ * held. `depth` bounds each half. */
 void capture_start(enum capture_mode mode, uint32_t depth, void (*note)(const char *sentence));
 
-/* Fills `stack` with the calling thread's frames from its caller's caller outwards; frames of this library are left
- * out. With nothing to be had, both counts are 0. */
+/* Fills `stack` with the calling thread's frames, from the first outside this library; where it is linked
+ * into the program itself, from its caller on. Keeps errno. With nothing to be had, both counts are 0. */
 void capture_take(struct raw_stack *stack);
 
 /* UTF-8 names of a frame that capture_take() just returned in this thread. Cut to the buffers' sizes, always
@@ -58,8 +59,8 @@ struct python_name {
 };
 void capture_python_name(const struct python_frame *frame, struct python_name *name);
 
-/* Modules come and go: after a dlclose, addresses may mean something else. Forgets unwinding caches and changes
- * capture_generation(). Async-signal-unsafe. */
+/* Modules come and go: after a dlclose, addresses may mean something else. Forgets unwinding caches and
+ * changes capture_generation(). Async-signal-unsafe. */
 void capture_modules_changed(void);
 uint32_t capture_generation(void);
 

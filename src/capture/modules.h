@@ -1,6 +1,7 @@
 /*
- * Which mapped file holds an address. Asks the dynamic linker's list by dl_iterate_phdr, which, unlike dladdr, does
- * not wait for a dlopen that is running constructors in another thread. Call without any lock of ours held.
+ * Which mapped file holds an address. Asks the dynamic linker's list by dl_iterate_phdr, which, unlike
+ * dladdr, does not wait for a dlopen that is running constructors in another thread. Call without any lock of
+ * ours held.
  */
 #ifndef CAPTURE_MODULES_H
 #define CAPTURE_MODULES_H

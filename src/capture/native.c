@@ -1,0 +1,88 @@
+/* Finding and calling an unwinder (native.h). */
+#include "capture/native.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "capture/elf_image.h"
+
+#if defined(__x86_64__)
+#define UNWIND_PREFIX       "_Ux86_64_"
+#define UNWIND_LOCAL_PREFIX "_ULx86_64_"
+#elif defined(__aarch64__)
+#define UNWIND_PREFIX       "_Uaarch64_"
+#define UNWIND_LOCAL_PREFIX "_ULaarch64_"
+#else
+#error "no libunwind names for this processor"
+#endif
+
+typedef int backtrace_function(void **addresses, int max);
+typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
+
+static struct {
+    _Atomic(backtrace_function *) backtrace;
+    flush_function *flush;
+    void **address_space;
+} unwinder;
+
+/* libc's own function, past anything put in front of it: which symbol version carries it depends on the libc.
+ */
+static void *libc_function(const char *name)
+{
+    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        void *found = dlvsym(RTLD_NEXT, name, versions[i]);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
+static backtrace_function *open_libunwind(void)
+{
+    void *(*open)(const char *, int) = libc_function("dlopen");
+    if (open == NULL)
+        open = dlopen;
+    const struct link_map *map = open("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    struct elf_image image;
+    if (map == NULL || !elf_image_open(&image, map->l_addr, map->l_ld))
+        return NULL;
+    unwinder.flush = elf_image_address(&image, UNWIND_PREFIX "flush_cache");
+    unwinder.address_space = elf_image_address(&image, UNWIND_LOCAL_PREFIX "local_addr_space");
+    return elf_image_address(&image, "unw_backtrace");
+}
+
+void native_start(void (*note)(const char *sentence))
+{
+    backtrace_function *function = open_libunwind();
+    if (function == NULL) {
+        function = libc_function("backtrace");
+        note(function != NULL
+                 ? "libunwind.so.8 was not found: native stacks are taken with the C library's "
+                   "backtrace(), which is about 15 times slower (install libunwind8)"
+                 : "libunwind.so.8 was not found: there are no native stacks (install libunwind8)");
+    }
+    /* The first call allocates and loads: have that behind us, here where it is allowed. */
+    void *first[4];
+    if (function != NULL)
+        function(first, 4);
+    atomic_store_explicit(&unwinder.backtrace, function, memory_order_release);
+}
+
+uint32_t native_walk(uintptr_t *addresses, uint32_t max)
+{
+    backtrace_function *function = atomic_load_explicit(&unwinder.backtrace, memory_order_acquire);
+    if (function == NULL)
+        return 0;
+    int count = function((void **)addresses, (int)max);
+    return count < 0 ? 0 : (uint32_t)count;
+}
+
+void native_modules_changed(void)
+{
+    if (unwinder.flush != NULL && unwinder.address_space != NULL)
+        unwinder.flush(*unwinder.address_space, 0, 0);
+}

@@ -1,0 +1,115 @@
+/* Walking and naming Python frames (python.h). */
+#include "capture/python.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/python_names.h"
+#include "capture/python_runtime.h"
+
+static void (*say)(const char *sentence);
+static atomic_flag said = ATOMIC_FLAG_INIT;
+
+void python_start(void (*note)(const char *sentence))
+{
+    say = note;
+    python_find();
+}
+
+static void say_unreadable(int minor)
+{
+    char sentence[160];
+    if (say == NULL || atomic_flag_test_and_set(&said))
+        return;
+    if (minor >= 0 && (minor < PYTHON_OLDEST_MINOR || minor > PYTHON_NEWEST_MINOR))
+        snprintf(sentence, sizeof sentence,
+                 "Python 3.%d is not supported (3.%d to 3.%d are): stacks have no Python frames", minor,
+                 PYTHON_OLDEST_MINOR, PYTHON_NEWEST_MINOR);
+    else
+        snprintf(sentence, sizeof sentence,
+                 "this build of Python 3.%d keeps its frames in a way that is not known: stacks have no "
+                 "Python frames",
+                 minor);
+    say(sentence);
+}
+
+/* The calling thread's state when its frames can be read now, NULL when not. */
+static const void *readable_thread(struct python_runtime *python)
+{
+    enum python_state state = atomic_load_explicit(&python->state, memory_order_acquire);
+    const void *thread_state = NULL;
+    if (state != PYTHON_UNREADABLE && !python->is_finalizing())
+        thread_state = python->this_thread_state();
+    if (__builtin_expect(state == PYTHON_UNCHECKED && thread_state != NULL, 0))
+        state = python_check(python, thread_state);
+    if (__builtin_expect(state == PYTHON_UNREADABLE, 0))
+        say_unreadable(python->layout.minor);
+    return state == PYTHON_GOOD ? thread_state : NULL;
+}
+
+/* The calling thread's innermost frame, or NULL when it runs no Python. */
+static const void *current_frame(const struct python_layout *layout, const void *thread_state)
+{
+    const void *frame = PYTHON_FIELD(const void *, thread_state, layout->thread_frame);
+    if (frame != NULL && layout->via_cframe)
+        frame = PYTHON_FIELD(const void *, frame, layout->cframe_frame);
+    return frame;
+}
+
+uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash)
+{
+    struct python_runtime *python = python_find();
+    if (python == NULL)
+        return 0;
+    const void *thread_state = readable_thread(python);
+    if (thread_state == NULL)
+        return 0;
+    const struct python_layout *layout = &python->layout;
+    uint64_t mixed = *hash;
+    uint32_t count = 0;
+    for (const void *frame = current_frame(layout, thread_state); frame != NULL && count < max;
+         frame = PYTHON_FIELD(const void *, frame, layout->frame_previous)) {
+        struct python_frame *read = &frames[count];
+        if (!python_read_frame(python, frame, read))
+            continue;
+        mixed = (mixed ^ read->fingerprint ^ (uint64_t)(uint32_t)read->byte_offset << 32) *
+                UINT64_C(0x9e3779b97f4a7c15);
+        mixed ^= mixed >> 29;
+        count++;
+    }
+    *hash = mixed;
+    return count;
+}
+
+struct elf_extent python_interpreter(void)
+{
+    const struct python_runtime *python = python_found();
+    return python != NULL ? python->code : (struct elf_extent){0};
+}
+
+void python_modules_changed(void)
+{
+    python_find_again();
+}
+
+void capture_python_name(const struct python_frame *frame, struct python_name *name)
+{
+    const struct python_runtime *python = python_found();
+    name->function[0] = name->file[0] = '\0';
+    name->line = 0;
+    if (python == NULL || frame->code == NULL)
+        return;
+    const struct python_layout *layout = &python->layout;
+    size_t function = layout->code_qualname != 0 ? layout->code_qualname : layout->code_name;
+    python_text(layout, PYTHON_FIELD(const void *, frame->code, function), name->function,
+                sizeof name->function);
+    python_text(layout, PYTHON_FIELD(const void *, frame->code, layout->code_filename), name->file,
+                sizeof name->file);
+    const void *lines = PYTHON_FIELD(const void *, frame->code, layout->code_lines);
+    if (lines != NULL)
+        name->line =
+            python_line(layout->line_format, &PYTHON_FIELD(uint8_t, lines, layout->bytes_data),
+                        PYTHON_FIELD(size_t, lines, layout->bytes_size),
+                        PYTHON_FIELD(int32_t, frame->code, layout->code_first_line), frame->byte_offset);
+}

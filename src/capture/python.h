@@ -1,0 +1,30 @@
+/*
+ * The Python half of a stack: the calling thread's frames, read from the interpreter's own structures without
+ * the GIL. A thread inside a C call cannot have its frames changed by others and they keep their code objects
+ * alive, so nothing is locked, written or counted. The interpreter may come at any time, in any library, or
+ * never.
+ */
+#ifndef CAPTURE_PYTHON_H
+#define CAPTURE_PYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/capture.h"
+#include "capture/elf_image.h"
+
+/* `note` gets one sentence when there is a Python whose frames cannot be read; it is called inside
+ * python_walk(). */
+void python_start(void (*note)(const char *sentence));
+
+/* Up to `max` frames, innermost first; mixes them into *hash. */
+uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash);
+
+/* Where the interpreter's machine code lies, as far as it can be told from the program that embeds it: native
+ * frames from there on are the interpreter's own business. `bytes` is 0 when unknown. */
+struct elf_extent python_interpreter(void);
+
+/* After modules were unloaded: the interpreter may be one of them. */
+void python_modules_changed(void);
+
+#endif
