@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "base/utf8.h"
 
 static void send_all(struct output *out, const char *bytes, size_t count)
@@ -157,29 +158,10 @@ void output_safe(struct output *out, const char *text)
     }
 }
 
-/* Smallest first: unit, its size as a power of two, and the digits after the point that users are used to. */
-static const struct unit {
-    const char *name;
-    int bits, digits;
-} units[] = {{"KiB", 10, 1}, {"MiB", 20, 1}, {"GiB", 30, 2}, {"TiB", 40, 2}, {"PiB", 50, 2}, {"EiB", 60, 2}};
-#define UNIT_COUNT (sizeof units / sizeof units[0])
-
 void output_size(struct output *out, uint64_t bytes)
 {
-    if (bytes < 1024) {
-        output_format(out, "%u B", (unsigned)bytes);
-        return;
-    }
-    for (size_t i = 0; i < UNIT_COUNT; i++) {
-        unsigned scale = units[i].digits == 2 ? 100 : 10;
-        unsigned __int128 half = (unsigned __int128)1 << (units[i].bits - 1);
-        uint64_t rounded = (uint64_t)(((unsigned __int128)bytes * scale + half) >> units[i].bits);
-        if (rounded >= 1024 * scale) /* 1023.96 KiB is 1.0 MiB */
-            continue;
-        output_format(out, "%llu.%0*llu %s", (unsigned long long)(rounded / scale), units[i].digits,
-                      (unsigned long long)(rounded % scale), units[i].name);
-        return;
-    }
+    char text[SIZE_TEXT_MAX];
+    output_text(out, size_text(text, bytes));
 }
 
 int output_flush(struct output *out)

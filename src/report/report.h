@@ -1,7 +1,7 @@
 /*
- * Reports: a model is computed once from a catalog and a ledger (report_build), one file per section, and then written
- * by one file per output (text.c, json.c). Both the library at exit and the command-line tool use it; so nothing in
- * here calls malloc, CUDA, or anything outside src/base, src/catalog and src/ledger.
+ * Reports: a model is computed once from a catalog and a ledger (report_build), one file per section, and
+ * then written by one file per output (text.c, json.c). Both the library at exit and the command-line tool
+ * use it; so nothing in here calls malloc, CUDA, or anything outside src/base, src/catalog and src/ledger.
  */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
@@ -24,8 +24,8 @@ struct native_name {
 };
 
 struct symbol_source {
-    /* Fills up to `max` names for one return address: inlined calls innermost first, then the function itself.
-     * Returns how many; 0: nothing is known. Strings live as long as the source. */
+    /* Fills up to `max` names for one return address: inlined calls innermost first, then the function
+     * itself. Returns how many; 0: nothing is known. Strings live as long as the source. */
     size_t (*resolve)(void *source, const struct module *module, uint64_t offset, struct native_name *names,
                       size_t max);
     void *source;
@@ -52,7 +52,8 @@ struct report_text_options {
     bool native; /* all native frames */
 };
 
-void report_write_text(const struct report *report, const struct report_text_options *options, struct output *out);
+void report_write_text(const struct report *report, const struct report_text_options *options,
+                       struct output *out);
 void report_write_json(const struct report *report, struct output *out);
 /* One line for stderr at exit: peak, what is still live, where the report is. */
 void report_write_summary(const struct report *report, struct output *out);

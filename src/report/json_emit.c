@@ -1,0 +1,91 @@
+/* The JSON emitter (json_emit.h). Reports hold millions of figures: digits are made here, not by printf. */
+#include "report/json_emit.h"
+
+#include <string.h>
+
+static void put(struct json *json, const char *text, size_t bytes)
+{
+    output_bytes(json->out, text, bytes);
+}
+
+static void begin(struct json *json, const char *key)
+{
+    uint64_t bit = UINT64_C(1) << json->depth;
+    if (json->begun & bit)
+        put(json, ",", 1);
+    json->begun |= bit;
+    if (key) { /* keys are ours and need no escape */
+        put(json, "\"", 1);
+        put(json, key, strlen(key));
+        put(json, "\":", 2);
+    }
+}
+
+void json_open(struct json *json, const char *key, char bracket)
+{
+    begin(json, key);
+    put(json, &bracket, 1);
+    json->depth++;
+    json->begun &= ~(UINT64_C(1) << json->depth);
+}
+
+void json_close(struct json *json, char bracket)
+{
+    json->depth--;
+    put(json, &bracket, 1);
+}
+
+void json_string(struct json *json, const char *key, const char *text)
+{
+    begin(json, key);
+    output_json_string(json->out, text);
+}
+
+void json_u64(struct json *json, const char *key, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    if (value > INT64_MAX)
+        value = INT64_MAX;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    begin(json, key);
+    put(json, digits + at, sizeof digits - at);
+}
+
+void json_bool(struct json *json, const char *key, bool value)
+{
+    begin(json, key);
+    output_text(json->out, value ? "true" : "false");
+}
+
+void json_null(struct json *json, const char *key)
+{
+    begin(json, key);
+    put(json, "null", 4);
+}
+
+void json_known(struct json *json, const char *key, bool known, uint64_t value)
+{
+    if (known)
+        json_u64(json, key, value);
+    else
+        json_null(json, key);
+}
+
+void json_ordinal(struct json *json, const char *key, int value)
+{
+    json_known(json, key, value >= 0, (uint64_t)value);
+}
+
+void json_break(struct json *json)
+{
+    if (json->begun & UINT64_C(1) << json->depth) { /* the comma goes before the break */
+        put(json, ",\n", 2);
+        json->begun &= ~(UINT64_C(1) << json->depth);
+    } else {
+        put(json, "\n", 1);
+    }
+}

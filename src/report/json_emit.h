@@ -1,0 +1,33 @@
+/*
+ * Emits JSON in order: keys, values and closings; commas and quoting are done here. A value inside an object
+ * has a key; inside an array its key is NULL. Integers above 2^63-1, which many readers refuse, become that.
+ */
+#ifndef REPORT_JSON_EMIT_H
+#define REPORT_JSON_EMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/output.h"
+
+struct json {
+    struct output *out;
+    uint64_t begun; /* one bit a level: it has an element */
+    int depth;      /* below 64 */
+};
+
+void json_open(struct json *json, const char *key, char bracket);
+void json_close(struct json *json, char bracket);
+void json_string(struct json *json, const char *key, const char *text); /* NULL gives null */
+void json_u64(struct json *json, const char *key, uint64_t value);
+void json_bool(struct json *json, const char *key, bool value);
+void json_null(struct json *json, const char *key);
+/* null where `known` is false */
+void json_known(struct json *json, const char *key, bool known, uint64_t value);
+/* null below 0 */
+void json_ordinal(struct json *json, const char *key, int value);
+/* Before the next element: a line break, so that the file has a line for each and can be searched with grep.
+ */
+void json_break(struct json *json);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * Sites summed by their title: the same line of the reader's code reaches the driver by many ways (each layer
+ * of a network its own), and what they ask is which of their lines holds the memory.
+ */
+#include <string.h>
+
+#include "base/sort.h"
+#include "report/model.h"
+
+#define MANY_BLOCKS 8 /* fewer say nothing about a habit */
+
+/* Room for one line a title frame, and one for every site without. */
+struct sum {
+    struct source_line *lines;
+    size_t count;
+    uint32_t *line_of_frame; /* index + 1; 0: none yet */
+    uint64_t *biggest;       /* bytes of the line's biggest site */
+};
+
+static struct source_line *line_of(struct sum *sum, const struct report_site *site)
+{
+    uint32_t *known = site->title_frame == CATALOG_NONE ? NULL : &sum->line_of_frame[site->title_frame];
+    if (known && *known)
+        return &sum->lines[*known - 1];
+    struct source_line *line = &sum->lines[sum->count++];
+    if (known)
+        *known = (uint32_t)sum->count;
+    return line;
+}
+
+static void join_living(struct living *into, const struct living *more)
+{
+    if (more->smallest < into->smallest)
+        into->smallest = more->smallest;
+    if (more->largest > into->largest)
+        into->largest = more->largest;
+    if (more->oldest_ns < into->oldest_ns)
+        into->oldest_ns = more->oldest_ns;
+    if (more->newest_ns > into->newest_ns)
+        into->newest_ns = more->newest_ns;
+}
+
+static void add_holding(struct report *report, struct sum *sum, const struct holding *holding)
+{
+    const struct report_site *site = &report->sites[holding->site];
+    struct source_line *line = line_of(sum, site);
+    uint64_t *biggest = &sum->biggest[line - sum->lines];
+    if (line->site_count == 0)
+        line->living = (struct living){.smallest = UINT64_MAX, .oldest_ns = UINT64_MAX};
+    if (line->site_count == 0 || holding->bytes > *biggest) {
+        *biggest = holding->bytes;
+        line->site = holding->site;
+    }
+    line->site_count++;
+    line->bytes += holding->bytes;
+    line->blocks += holding->blocks;
+    line->allocs += site->figures.totals.allocs;
+    line->frees += site->figures.totals.frees;
+    if (site->figures.totals.live_blocks)
+        join_living(&line->living, &site->living);
+}
+
+/* Every fact in this is exact; that it is a mistake is for the reader to say. */
+static bool adds_up(const struct report *report, const struct source_line *line)
+{
+    return line->frees == 0 && line->blocks >= MANY_BLOCKS && report->end_ns > 0 &&
+           line->living.newest_ns > line->living.oldest_ns &&
+           line->living.newest_ns - line->living.oldest_ns >= report->end_ns / 2;
+}
+
+static int compare_lines(const void *left, const void *right, const void *context)
+{
+    (void)context;
+    const struct source_line *a = left, *b = right;
+    if (a->adds_up != b->adds_up)
+        return a->adds_up ? -1 : 1;
+    if (a->bytes != b->bytes)
+        return a->bytes > b->bytes ? -1 : 1;
+    return (a->site > b->site) - (a->site < b->site);
+}
+
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count,
+                      struct line_list *list)
+{
+    size_t frame_bytes = ((size_t)catalog_frame_count(report->input->catalog) + 1) * sizeof(uint32_t);
+    size_t biggest_bytes = (count + 1) * sizeof(uint64_t);
+    struct sum sum = {
+        .lines = arena_alloc(report->arena, (count + 1) * sizeof *sum.lines),
+        .line_of_frame = pages_alloc(frame_bytes),
+        .biggest = pages_alloc(biggest_bytes),
+    };
+    bool done = sum.lines && sum.line_of_frame && sum.biggest;
+    if (done) {
+        memset(sum.line_of_frame, 0, frame_bytes);
+        for (size_t i = 0; i < count; i++)
+            add_holding(report, &sum, &holdings[i]);
+        for (size_t i = 0; i < sum.count; i++)
+            sum.lines[i].adds_up = adds_up(report, &sum.lines[i]);
+        done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, NULL);
+        *list = (struct line_list){.count = sum.count, .lines = sum.lines};
+    }
+    if (sum.line_of_frame)
+        pages_free(sum.line_of_frame, frame_bytes);
+    if (sum.biggest)
+        pages_free(sum.biggest, biggest_bytes);
+    return done;
+}

@@ -1,0 +1,198 @@
+/*
+ * The model behind a report: everything that any output prints, computed once by report_build(). One file a
+ * section fills its part in (REPORT_SECTIONS, in this order: later ones read earlier ones); outputs only
+ * read. Everything lives in the report's arena.
+ *
+ * A site's number in a report is its index in `sites`, which leaves out sites that nothing ever happened at;
+ * catalog ids stay inside this module.
+ */
+#ifndef REPORT_MODEL_H
+#define REPORT_MODEL_H
+
+#include "report/report.h"
+
+#define REPORT_NONE UINT32_MAX
+
+/* X(name): bool report_build_NAME(struct report *), false when memory ran out. */
+#define REPORT_SECTIONS(X)                                                                                   \
+    X(sites)                                                                                                 \
+    X(living)                                                                                                \
+    X(names)                                                                                                 \
+    X(titles)                                                                                                \
+    X(spaces)                                                                                                \
+    X(leaks)                                                                                                 \
+    X(peaks)                                                                                                 \
+    X(fragmentation)                                                                                         \
+    X(growth)                                                                                                \
+    X(ooms)                                                                                                  \
+    X(memory_map)                                                                                            \
+    X(notes)
+
+/* Whose code a frame is, best first: what a reader looks for is their own. */
+enum frame_rank { RANK_OWN, RANK_LIBRARY, RANK_RUNTIME };
+
+/* One name for a frame. An inlined native call and the function it is in share a frame, and so an address. */
+struct named_frame {
+    enum frame_kind kind;
+    enum frame_rank rank;
+    bool inlined;
+    bool ambiguous;       /* another file of the same base name is in this report */
+    const char *function; /* NULL: unknown */
+    const char *file;     /* NULL: unknown */
+    const char *module;   /* path; NULL for Python and for code in no file */
+    uint64_t offset;
+    int line; /* 0: unknown */
+};
+
+struct frame_names {
+    uint32_t count; /* innermost first; at least 1 for every frame of a listed site */
+    struct named_frame *names;
+};
+
+/* The living blocks of a site. */
+struct living {
+    uint64_t smallest, largest; /* bytes */
+    uint64_t oldest_ns, newest_ns;
+};
+
+struct report_site {
+    uint32_t catalog_id;
+    const struct site_key *key;
+    const char *api;
+    const struct stack *stack; /* NULL: none was taken */
+    enum layer layer;
+    bool owned, suppressed;
+    struct site_totals figures;
+    struct living living;
+    uint32_t title_frame;            /* catalog id; CATALOG_NONE without a stack */
+    uint32_t caller_frame;           /* the next frame outwards of the reader's own; CATALOG_NONE: none */
+    const struct named_frame *title; /* NULL without a stack */
+};
+
+/* Part of a whole that one site holds. */
+struct holding {
+    uint32_t site; /* index in `sites` */
+    uint64_t bytes, blocks;
+};
+
+/* What all sites with one title hold together: one line of the reader's code. */
+struct source_line {
+    uint32_t site; /* its biggest */
+    uint32_t site_count;
+    uint64_t bytes, blocks;
+    uint64_t allocs, frees;
+    struct living living;
+    bool adds_up; /* added to through most of the run, nothing given back */
+};
+
+struct line_list {
+    size_t count;
+    const struct source_line *lines; /* those that add up first, then most bytes first */
+};
+
+struct leaks {
+    uint64_t live_bytes, live_blocks, suppressed_bytes;
+    size_t count;
+    const uint32_t *sites; /* most bytes first */
+    struct line_list lines;
+};
+
+struct peak {
+    const struct ledger_space *space;
+    size_t count;
+    const struct holding *holdings; /* most bytes first */
+    struct line_list lines;
+};
+
+struct fragmentation {
+    int device;
+    uint64_t granule_bytes;
+    uint64_t live_bytes;      /* owned blocks in device space */
+    uint64_t footprint_bytes; /* the granules that they touch */
+    uint64_t waste_bytes;
+};
+
+struct out_of_memory {
+    const struct oom *oom;
+    uint32_t site; /* index in `sites` */
+    size_t count;
+    const struct holding *holdings;
+    struct line_list lines;
+    const char *verdict; /* one sentence */
+    const char *advice;  /* what to try; NULL: nothing to say */
+    bool went_on;        /* an allocation succeeded afterwards */
+};
+
+struct device_memory {
+    const struct memory_sample *sample;
+    uint64_t tracked_bytes; /* live in device space at the end */
+    bool untracked_known;   /* false when the sample is older than the last allocation */
+    uint64_t untracked_bytes;
+};
+
+struct report {
+    const struct report_input *input;
+    struct arena *arena;
+    uint64_t end_ns; /* the run's length as far as known: no time in the report is beyond it */
+
+    size_t site_count;
+    struct report_site *sites;
+    uint32_t *site_of_catalog; /* by catalog id; REPORT_NONE: not listed */
+
+    struct frame_names *names;          /* by catalog frame id */
+    const struct named_frame **scratch; /* room for the longest stack; see report_stack() */
+
+    size_t space_count;
+    const struct ledger_space **spaces; /* the driver layer's */
+    struct leaks leaks;
+    size_t peak_count;
+    struct peak *peaks; /* one a space whose peak is above 0 */
+    size_t fragmentation_count;
+    struct fragmentation *fragmentation; /* one a device that ever had device memory */
+    size_t oom_count;
+    struct out_of_memory *ooms;
+    size_t memory_count;
+    struct device_memory *memory; /* one a device the driver was asked about */
+    size_t note_count;
+    const char **notes;
+};
+
+#define AS_PROTOTYPE(name) bool report_build_##name(struct report *report);
+REPORT_SECTIONS(AS_PROTOTYPE)
+#undef AS_PROTOTYPE
+
+/* classify.c: whose code this is. `program` is the path of the process's executable, NULL when unknown. */
+enum frame_rank rank_python_file(const char *file);
+enum frame_rank rank_native(const char *module, const char *function, const char *file, const char *program);
+bool is_python_program(const char *path);
+
+/* names.c: the frames of a stack under all their names, innermost first. Good until the next call. */
+const struct named_frame *const *report_stack(const struct report *report, const struct stack *stack,
+                                              size_t *count);
+/* The first frame of that kind that is the reader's own, innermost first; NULL: none. */
+const struct named_frame *report_own_frame(const struct report *report, const struct stack *stack,
+                                           enum frame_kind kind);
+const char *base_name(const char *path);
+
+/* titles.c: what a site is called wherever one line has to do: "train.py:42 in step". Raw text, cut to
+ * `bytes`. Returns `title`. */
+#define TITLE_MAX 320
+const char *report_site_title(const struct report *report, uint32_t site, char *title, size_t bytes);
+/* The same for one frame. Long C++ argument lists are shortened unless `full`. */
+const char *frame_title(const struct named_frame *frame, bool full, char *title, size_t bytes);
+
+/* lines.c: sums `count` holdings by title. False when memory ran out. */
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count,
+                      struct line_list *lines);
+
+/* holdings.c: what `of_site` says yes to, most bytes first; it fills bytes and blocks. False: memory ran out.
+ */
+bool report_collect(struct report *report,
+                    bool (*of_site)(const struct report_site *, const void *, struct holding *),
+                    const void *arg, const struct holding **holdings, size_t *count);
+
+/* spaces.c: "device 0", "pinned host memory". */
+struct words;
+void words_space(struct words *words, enum space_kind kind, int device);
+
+#endif

@@ -1,0 +1,132 @@
+/* What a reader must know before trusting the figures: one sentence each, and none when there is nothing to
+ * say. */
+#include <string.h>
+
+#include "report/model.h"
+#include "report/words.h"
+
+#define OWN_NOTES 10
+
+static bool add(struct report *report, const struct words *words)
+{
+    const char *note = words_keep(words, report->arena);
+    if (note)
+        report->notes[report->note_count++] = note;
+    return note != NULL;
+}
+
+static bool note_end(struct report *report)
+{
+    struct words words = {0};
+    switch (report->input->process->end) {
+    case PROCESS_EXITED:
+        return true;
+    case PROCESS_KILLED:
+        words_add(&words,
+                  "The process ended without a normal exit (killed, or crashed): what it held at that moment "
+                  "is listed as still allocated.");
+        break;
+    case PROCESS_RUNNING:
+        words_add(&words, "The process is still running: the figures are those of this moment.");
+        break;
+    }
+    return add(report, &words);
+}
+
+static bool note_losses(struct report *report)
+{
+    const struct ledger_counters *counters = ledger_counters(report->input->ledger);
+    uint64_t dropped = counters->dropped_events + report->input->dropped_events;
+    if (dropped > 0) {
+        struct words words = {0};
+        words_count(&words, dropped, "event");
+        words_add(&words, " could not be recorded: the figures here are too low or too high by what %s did.",
+                  dropped == 1 ? "it" : "they");
+        return add(report, &words);
+    }
+    if (!report->input->process->complete && report->input->process->end == PROCESS_EXITED) {
+        struct words words = {0};
+        words_add(&words,
+                  "The recording is not complete: events after its end are missing from the figures.");
+        return add(report, &words);
+    }
+    return true;
+}
+
+static bool note_unseen(struct report *report)
+{
+    const struct ledger_counters *counters = ledger_counters(report->input->ledger);
+    if (counters->replaced_blocks > 0) {
+        struct words words = {0};
+        words_count(&words, counters->replaced_blocks, "block");
+        words_add(&words, " ended without a free that was seen: the driver gave %s address%s out again.",
+                  counters->replaced_blocks == 1 ? "its" : "their",
+                  counters->replaced_blocks == 1 ? "" : "es");
+        if (!add(report, &words))
+            return false;
+    }
+    if (counters->foreign_frees > 0) {
+        struct words words = {0};
+        words_count(&words, counters->foreign_frees, "free");
+        words_add(&words, " named memory whose allocation was not seen; forwarded, and not in the figures.");
+        return add(report, &words);
+    }
+    return true;
+}
+
+static bool has_python(const struct report *report, const struct stack *stack)
+{
+    for (uint32_t k = 0; stack && k < stack->count; k++) {
+        const struct frame *frame = catalog_frame(report->input->catalog, stack->frames[k]);
+        if (frame && frame->kind == FRAME_PYTHON)
+            return true;
+    }
+    return false;
+}
+
+static bool note_stacks(struct report *report)
+{
+    size_t bare = 0, python = 0;
+    for (size_t i = 0; i < report->site_count; i++) {
+        bare += report->sites[i].stack == NULL || report->sites[i].stack->count == 0;
+        python += has_python(report, report->sites[i].stack);
+    }
+    struct words words = {0};
+    if (report->site_count > 0 && bare == report->site_count) {
+        words_add(&words, "No stacks were recorded: only the API calls are known.");
+    } else if (bare > 0) {
+        words_count(&words, bare, "site");
+        words_add(&words, " of %llu %s no stack.", (unsigned long long)report->site_count,
+                  bare == 1 ? "has" : "have");
+    } else if (report->site_count > 0 && python == 0 && is_python_program(report->input->process->exe)) {
+        words_add(&words, "No Python frames were recorded, though this is a Python program.");
+    } else {
+        return true;
+    }
+    return add(report, &words);
+}
+
+static bool note_ooms(struct report *report)
+{
+    if (ledger_oom_count(report->input->ledger) < LEDGER_OOMS_MAX)
+        return true;
+    struct words words = {0};
+    words_add(&words, "Only the first %d out-of-memory moments are kept in detail.", LEDGER_OOMS_MAX);
+    return add(report, &words);
+}
+
+bool report_build_notes(struct report *report)
+{
+    size_t given = report->input->note_count;
+    report->notes = arena_alloc(report->arena, (given + OWN_NOTES) * sizeof *report->notes);
+    if (!report->notes)
+        return false;
+    static bool (*const steps[])(struct report *) = {note_end, note_losses, note_unseen, note_stacks,
+                                                     note_ooms};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (!steps[i](report))
+            return false;
+    for (size_t i = 0; i < given; i++)
+        report->notes[report->note_count++] = report->input->notes[i];
+    return true;
+}

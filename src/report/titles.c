@@ -1,0 +1,206 @@
+/*
+ * The title of a site: the one line of the reader's own code that stands for it. Mostly the innermost line of
+ * their own; but a helper that everything allocates through (`def alloc(n)`) names nothing, so where at least
+ * half of all sites share their innermost own lines and differ further out, the title moves out to where they
+ * differ.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "report/model.h"
+#include "report/words.h"
+
+#define OWN_MAX 16 /* own frames looked at, per site */
+
+/* One site's own frames, innermost first, and which of them is the title. */
+struct trail {
+    uint32_t site;
+    uint32_t count, title;
+    uint32_t frames[OWN_MAX];
+};
+
+/* What a title is taken from, best first. */
+static const struct {
+    enum frame_kind kind;
+    enum frame_rank worst;
+} choices[] = {
+    {FRAME_PYTHON, RANK_OWN},     {FRAME_NATIVE, RANK_OWN},     {FRAME_PYTHON, RANK_LIBRARY},
+    {FRAME_NATIVE, RANK_LIBRARY}, {FRAME_PYTHON, RANK_RUNTIME}, {FRAME_NATIVE, RANK_RUNTIME},
+};
+
+static const struct named_frame *best_name(const struct report *report, uint32_t frame, enum frame_kind kind,
+                                           enum frame_rank worst)
+{
+    if (!catalog_frame(report->input->catalog, frame))
+        return NULL;
+    const struct frame_names *names = &report->names[frame];
+    for (uint32_t i = 0; i < names->count; i++)
+        if (names->names[i].kind == kind && names->names[i].rank <= worst)
+            return &names->names[i];
+    return NULL;
+}
+
+static void follow(const struct report *report, uint32_t site, struct trail *trail)
+{
+    const struct stack *stack = report->sites[site].stack;
+    *trail = (struct trail){.site = site};
+    for (size_t c = 0; stack && trail->count == 0 && c < sizeof choices / sizeof choices[0]; c++)
+        for (uint32_t k = 0; k < stack->count && trail->count < OWN_MAX; k++)
+            if (best_name(report, stack->frames[k], choices[c].kind, choices[c].worst))
+                trail->frames[trail->count++] = stack->frames[k];
+}
+
+static int compare_at(const void *left, const void *right, const void *context)
+{
+    const struct trail *a = left, *b = right;
+    uint32_t at = *(const uint32_t *)context;
+    return (a->frames[at] > b->frames[at]) - (a->frames[at] < b->frames[at]);
+}
+
+/* How far the group's trails are equal; 0 when one of them ends there, so that moving out would not tell it
+ * apart. */
+static uint32_t common_length(const struct trail *group, size_t count, uint32_t from)
+{
+    for (uint32_t at = from;; at++) {
+        for (size_t i = 0; i < count; i++) {
+            if (at >= group[i].count)
+                return 0;
+        }
+        for (size_t i = 1; i < count; i++)
+            if (group[i].frames[at] != group[0].frames[at])
+                return at;
+    }
+}
+
+static const char *file_of(const struct report *report, uint32_t frame)
+{
+    return report->names[frame].count ? report->names[frame].names->file : NULL;
+}
+
+/* `trails` share everything before `at`. `helper` is the file of the helper they all go through, NULL at
+ * first: its other functions are part of the helper even when few sites use them. */
+static bool settle(const struct report *report, struct trail *trails, size_t count, size_t all, uint32_t at,
+                   const char *helper)
+{
+    if (!sort_items(trails, count, sizeof *trails, compare_at, &at))
+        return false;
+    for (size_t from = 0, end; from < count; from = end) {
+        for (end = from + 1; end < count && trails[end].frames[at] == trails[from].frames[at];)
+            end++;
+        size_t group = end - from;
+        const char *file = file_of(report, trails[from].frames[at]);
+        if (group < 2 || (group * 2 < all && (!helper || !file || strcmp(file, helper) != 0)))
+            continue;
+        uint32_t fork = common_length(trails + from, group, at + 1);
+        if (fork == 0)
+            continue;
+        for (size_t i = from; i < end; i++)
+            trails[i].title = fork;
+        if (!settle(report, trails + from, group, all, fork, file_of(report, trails[from].frames[fork - 1])))
+            return false;
+    }
+    return true;
+}
+
+static void keep_title(struct report *report, const struct trail *trail)
+{
+    struct report_site *site = &report->sites[trail->site];
+    if (trail->count == 0)
+        return;
+    site->title_frame = trail->frames[trail->title];
+    if (trail->title + 1 < trail->count)
+        site->caller_frame = trail->frames[trail->title + 1];
+    for (size_t c = 0; !site->title && c < sizeof choices / sizeof choices[0]; c++)
+        site->title = best_name(report, site->title_frame, choices[c].kind, choices[c].worst);
+}
+
+bool report_build_titles(struct report *report)
+{
+    size_t bytes = (report->site_count + 1) * sizeof(struct trail), count = 0;
+    struct trail *trails = pages_alloc(bytes);
+    if (!trails)
+        return false;
+    for (uint32_t i = 0; i < report->site_count; i++) {
+        follow(report, i, &trails[count]);
+        count += trails[count].count > 0;
+    }
+    bool settled = settle(report, trails, count, count, 0, NULL);
+    for (size_t i = 0; i < count; i++)
+        keep_title(report, &trails[i]);
+    pages_free(trails, bytes);
+    return settled;
+}
+
+/* "train.py", or "models/utils.py" where the base name alone is not enough to find it. */
+static const char *short_file(const struct named_frame *frame)
+{
+    const char *base = base_name(frame->file);
+    bool tells_nothing =
+        frame->ambiguous || strncmp(base, "__init__.", 9) == 0 || strncmp(base, "__main__.", 9) == 0;
+    if (!tells_nothing)
+        return base;
+    const char *folder = base;
+    while (folder > frame->file && (folder == base || folder[-1] != '/'))
+        folder--;
+    return folder;
+}
+
+/* "alloc<…>(…)": what is between brackets makes C++ names unreadable, and goes first. */
+static void add_function(struct words *words, const char *function, bool full)
+{
+    enum { READABLE = 60 };
+    if (full || strlen(function) <= READABLE) {
+        words_add(words, "%s", function);
+        return;
+    }
+    int depth = 0;
+    for (const char *at = function; *at; at++) {
+        if (depth == 0 && strncmp(at, "operator", 8) == 0) { /* its brackets are its name */
+            size_t name = 8 + strspn(at + 8, "<>=-!");
+            words_add(words, "%.*s", (int)name, at);
+            at += name - 1;
+            continue;
+        }
+        bool closes = *at == ')' || (*at == '>' && at > function && at[-1] != '-');
+        if (closes && depth > 0 && --depth == 0 && at[-1] != '(' && at[-1] != '<')
+            words_add(words, "…");
+        if (depth == 0)
+            words_add(words, "%c", *at);
+        if (*at == '<' || *at == '(')
+            depth++;
+    }
+}
+
+const char *frame_title(const struct named_frame *frame, bool full, char *title, size_t bytes)
+{
+    struct words words = {0};
+    if (frame->file) {
+        words_add(&words, "%s", full ? frame->file : short_file(frame));
+        if (frame->line)
+            words_add(&words, ":%d", frame->line);
+        words_add(&words, " in ");
+        add_function(&words, frame->function ? frame->function : "?", full);
+    } else if (frame->function) {
+        add_function(&words, frame->function, full);
+        words_add(&words, " in %s", frame->module ? base_name(frame->module) : "code without a file");
+    } else if (frame->module) {
+        words_add(&words, "%s+0x%llx", base_name(frame->module), (unsigned long long)frame->offset);
+    } else if (frame->kind == FRAME_NATIVE) {
+        words_add(&words, "code without a file at 0x%llx", (unsigned long long)frame->offset);
+    } else {
+        words_add(&words, "?");
+    }
+    words_cut(&words, bytes);
+    memcpy(title, words.text, words.used + 1);
+    return title;
+}
+
+const char *report_site_title(const struct report *report, uint32_t index, char *title, size_t bytes)
+{
+    const struct report_site *site = &report->sites[index];
+    if (site->title)
+        return frame_title(site->title, false, title, bytes);
+    snprintf(title, bytes, "%s, no stack recorded", site->api ? site->api : "?");
+    return title;
+}
