@@ -35,7 +35,7 @@ objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(filter %.c,$(2))) $(patsubst %.S,$(
 
 # What the traced process and the command-line tool have in common.
 SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/trace/liveness.c \
-	$(addprefix src/symbols/,demangle.c dynsym.c elf_file.c range_list.c))
+	$(addprefix src/symbols/,demangle.c dynsym.c elf_file.c own_stack.c range_list.c))
 
 include src/module.mk
 include tools/gpumemtrace/module.mk

@@ -9,6 +9,7 @@
 
 #include "symbols/demangle.h"
 #include "symbols/elf_file.h"
+#include "symbols/own_stack.h"
 #include "symbols/range_list.h"
 
 #define OPEN_FILES_MAX   4
@@ -35,6 +36,7 @@ struct dynsym_source {
     struct dynsym_module *modules; /* the last used first */
     struct dynsym_module *open[OPEN_FILES_MAX];
     unsigned next_open;
+    struct own_stack stack; /* for the demangler */
     char raw[NAME_MAX_BYTES + 1], readable[NAME_MAX_BYTES + 1];
 };
 
@@ -144,6 +146,12 @@ static bool read_name(const struct dynsym_module *of, uint32_t index, Elf64_Sym 
     }
 }
 
+static void make_readable(void *arg)
+{
+    struct dynsym_source *source = arg;
+    demangle(source->raw, source->readable, sizeof(source->readable));
+}
+
 /* The best of the names of the functions that start where `function` does, in the arena; NULL when there is
  * none. */
 static const char *best_name(struct dynsym_source *source, const struct dynsym_module *of,
@@ -161,8 +169,9 @@ static const char *best_name(struct dynsym_source *source, const struct dynsym_m
         if (rank < best_rank)
             continue;
         best_rank = rank;
-        size_t length = demangle(source->raw, source->readable, sizeof(source->readable));
-        const char *text = length > 0 ? source->readable : source->raw;
+        source->readable[0] = 0;
+        own_stack_call(&source->stack, make_readable, source);
+        const char *text = source->readable[0] ? source->readable : source->raw;
         best = arena_copy(source->arena, text, strlen(text));
     }
     return best;
@@ -206,4 +215,5 @@ void dynsym_source_close(struct symbol_source *source)
             elf_close(&of->open[i]->file);
         of->open[i] = NULL;
     }
+    own_stack_release(&of->stack);
 }

@@ -1,0 +1,45 @@
+/* Looks at the program itself with dl_iterate_phdr; see own_modules.h. */
+#include "own_modules.h"
+
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct search {
+    uintptr_t address;
+    struct module *module;
+    char *path;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct search *search = arg;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD || search->address - start >= part->p_memsz)
+            continue;
+        const char *name = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+        if (!realpath(name, search->path))
+            return 0;
+        *search->module = (struct module){
+            .path = search->path, .bias = info->dlpi_addr, .start = start, .end = start + part->p_memsz};
+        return 1;
+    }
+    return 0;
+}
+
+struct module own_module(const void *address, char *path)
+{
+    struct module module = {0};
+    struct search search = {(uintptr_t)address, &module, path};
+    if (dl_iterate_phdr(look, &search) != 1) {
+        fprintf(stderr, "%p is in no module\n", address);
+        abort();
+    }
+    return module;
+}

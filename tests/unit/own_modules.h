@@ -1,0 +1,11 @@
+/* The modules mapped into a test program itself, as a recording would describe them. */
+#ifndef TESTS_OWN_MODULES_H
+#define TESTS_OWN_MODULES_H
+
+#include "catalog/catalog.h"
+
+/* The module that holds `address`; the test fails when none does. Without build-id, size and time: whoever
+ * wants those checked fills them in. `path` must have room for PATH_MAX bytes. */
+struct module own_module(const void *address, char *path);
+
+#endif
