@@ -191,6 +191,10 @@ bool report_collect(struct report *report,
                     bool (*of_site)(const struct report_site *, const void *, struct holding *),
                     const void *arg, const struct holding **holdings, size_t *count);
 
+/* peaks.c: the peak that matters most: of device memory if there is any, and the highest. NULL: there is
+ * none. */
+const struct peak *report_main_peak(const struct report *report);
+
 /* spaces.c: "device 0", "pinned host memory". */
 struct words;
 void words_space(struct words *words, enum space_kind kind, int device);

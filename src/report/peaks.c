@@ -26,3 +26,17 @@ bool report_build_peaks(struct report *report)
     }
     return true;
 }
+
+const struct peak *report_main_peak(const struct report *report)
+{
+    const struct peak *best = NULL;
+    for (size_t i = 0; i < report->peak_count; i++) {
+        const struct peak *peak = &report->peaks[i];
+        bool device = peak->space->kind == SPACE_DEVICE,
+             best_device = best && best->space->kind == SPACE_DEVICE;
+        if (!best || device > best_device ||
+            (device == best_device && peak->space->totals.peak_bytes > best->space->totals.peak_bytes))
+            best = peak;
+    }
+    return best;
+}

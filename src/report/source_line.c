@@ -1,0 +1,76 @@
+/*
+ * One line of a source file. The path comes from a recording and so from anyone: only a regular file is read,
+ * only up to a size, and only the one line of it is shown, made safe by whoever prints it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/text.h"
+
+#define FILE_MAX   (8 << 20)
+#define READ_BYTES 4096
+
+/* A file changed after the recording began may say something else at that line now. */
+static bool is_usable(int fd, uint64_t start_realtime_ns)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_MAX)
+        return false;
+    uint64_t changed_ns = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
+    return start_realtime_ns == 0 || changed_ns <= start_realtime_ns;
+}
+
+/* Copies line number `wanted`, from 1. */
+static bool read_line(int fd, int wanted, char *line, size_t bytes)
+{
+    char chunk[READ_BYTES];
+    int number = 1;
+    size_t used = 0;
+    ssize_t got;
+    while ((got = read(fd, chunk, sizeof chunk)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return false;
+        for (ssize_t i = 0; i < got && number <= wanted; i++) {
+            if (chunk[i] == '\n')
+                number++;
+            else if (number == wanted && used + 1 < bytes && chunk[i] != '\0')
+                line[used++] = chunk[i];
+        }
+        if (number > wanted)
+            break;
+    }
+    line[used] = '\0';
+    return used > 0;
+}
+
+static void trim(char *line)
+{
+    size_t start = 0, end = strlen(line);
+    while (isspace((unsigned char)line[start]))
+        start++;
+    while (end > start && isspace((unsigned char)line[end - 1]))
+        end--;
+    memmove(line, line + start, end - start);
+    line[end - start] = '\0';
+}
+
+bool source_line(const struct report *report, const struct named_frame *frame, char *line, size_t bytes)
+{
+    if (!frame->file || frame->file[0] != '/' || frame->line <= 0)
+        return false;
+    int fd = open(frame->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool found =
+        is_usable(fd, report->input->process->start_realtime_ns) && read_line(fd, frame->line, line, bytes);
+    close(fd);
+    if (found)
+        trim(line);
+    return found && line[0];
+}

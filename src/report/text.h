@@ -1,0 +1,57 @@
+/*
+ * The text report, in parts: the first screen answers, the rest explains. Every line goes through
+ * text_line(), which makes it safe for a terminal, cuts it to the width, and counts.
+ */
+#ifndef REPORT_TEXT_H
+#define REPORT_TEXT_H
+
+#include "report/model.h"
+#include "report/words.h"
+
+#define TEXT_WIDTH  100
+#define TEXT_SCREEN 40 /* lines that a reader sees before scrolling */
+
+struct text {
+    const struct report *report;
+    struct output *out;
+    struct report_text_options options;
+    int lines; /* printed so far */
+};
+
+/* Prints and empties `words`. */
+void text_line(struct text *text, struct words *words);
+void text_say(struct text *text, const char *line);
+/* A sentence over as many lines as it takes, the first begun by `label`, all text from `column` on. */
+void text_wrap(struct text *text, const char *label, int column, const char *sentence);
+/* The lines it would take. */
+int text_wrapped_lines(int column, const char *sentence);
+
+/* "at exit", "when it was killed", "now" */
+const char *text_when(const struct report *report);
+
+/* The first screen's parts, in order. */
+void text_head(struct text *text);
+void text_out_of_memory(struct text *text);
+void text_spaces(struct text *text, size_t most_rows);
+void text_leaks(struct text *text, int lines);
+void text_peak(struct text *text, int lines);
+void text_floor(struct text *text);
+int text_floor_lines(const struct report *report); /* that text_floor() is going to print */
+
+/* The details' parts. */
+void text_sites(struct text *text);
+void text_every_oom(struct text *text);
+void text_every_peak(struct text *text);
+void text_rest(struct text *text);
+/* One site's stack as a traceback, most recent call last. */
+void text_stack(struct text *text, const struct report_site *site);
+
+/* "60 blocks × 3.0 MiB" */
+void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const struct living *living);
+void words_title(struct words *words, const struct report *report, uint32_t site);
+
+/* source_line.c: the text of a line of the reader's code, if its file is there, readable and not newer than
+ * the recording. Without stdio or malloc. False: it is not to be had. */
+bool source_line(const struct report *report, const struct named_frame *frame, char *line, size_t bytes);
+
+#endif

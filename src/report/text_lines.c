@@ -1,0 +1,184 @@
+/*
+ * The first screen's two lists, by line of the reader's code: what is still allocated, and what made the
+ * peak. Every statement in them is a fact of the books; what it means is left to the reader, except for one
+ * mark.
+ */
+#include <string.h>
+
+#include "report/text.h"
+
+enum { MARK_COLUMN = 2, SIZE_COLUMN = 4, SHARE_COLUMN = 15, TITLE_COLUMN = 22 };
+
+static void begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t whole)
+{
+    words_add(words, "%*s%s", MARK_COLUMN, "", marked ? ">" : " ");
+    words_column(words, SIZE_COLUMN);
+    words_size(words, bytes);
+    words_column(words, SHARE_COLUMN);
+    words_share(words, bytes, whole);
+    words_column(words, TITLE_COLUMN);
+}
+
+/* "none freed, one every 1.0 s from 0.2 s to 59.1 s" */
+static void say_life(struct words *words, const struct source_line *line)
+{
+    const struct living *living = &line->living;
+    if (line->blocks == 1) {
+        words_add(words, ", since ");
+        words_time(words, living->oldest_ns);
+    } else {
+        words_add(words, ", first at ");
+        words_time(words, living->oldest_ns);
+        words_add(words, ", last at ");
+        words_time(words, living->newest_ns);
+    }
+    if (line->frees)
+        words_add(words, ", %llu others freed", (unsigned long long)line->frees);
+    else if (line->blocks > 1)
+        words_add(words, ", none freed");
+    if (line->adds_up) {
+        words_add(words, ", one every ");
+        words_time(words, (living->newest_ns - living->oldest_ns) / (line->blocks - 1));
+    }
+}
+
+/* The way to the title and on from it, where that tells the reader more: "called by train.py:22 in
+ * Server.load". */
+static bool say_ways(struct words *words, const struct report *report, const struct source_line *line)
+{
+    const struct report_site *site = &report->sites[line->site];
+    const struct named_frame *native = report_own_frame(report, site->stack, FRAME_NATIVE);
+    char title[TITLE_MAX];
+    if (native && site->title && site->title->kind == FRAME_PYTHON)
+        words_add(words, "in C++ %s", frame_title(native, false, title, sizeof title));
+    if (site->caller_frame != CATALOG_NONE && report->names[site->caller_frame].count) {
+        words_add(words, "%scalled by %s", words->used > TITLE_COLUMN ? "; " : "",
+                  frame_title(report->names[site->caller_frame].names, false, title, sizeof title));
+        if (line->site_count > 1)
+            words_add(words, " and others");
+    }
+    return words->used > TITLE_COLUMN;
+}
+
+static void say_line(struct text *text, const struct source_line *line, uint64_t whole, int extra_lines)
+{
+    const struct report_site *site = &text->report->sites[line->site];
+    struct words words = {0};
+    char source[160];
+    begin_row(&words, line->adds_up, line->bytes, whole);
+    words_title(&words, text->report, line->site);
+    text_line(text, &words);
+
+    if (extra_lines > 0 && site->title && source_line(text->report, site->title, source, sizeof source)) {
+        words_add(&words, "%*s    %s", TITLE_COLUMN, "", source);
+        text_line(text, &words);
+        extra_lines--;
+    }
+    words_add(&words, "%*s", TITLE_COLUMN, "");
+    words_blocks(&words, line->blocks, line->bytes, &line->living);
+    say_life(&words, line);
+    words_add(&words, "; %s", site->api ? site->api : "?");
+    text_line(text, &words);
+
+    words_add(&words, "%*s", TITLE_COLUMN, "");
+    if (extra_lines > 0 && say_ways(&words, text->report, line))
+        text_line(text, &words);
+}
+
+static void say_rest(struct text *text, const struct line_list *list, size_t shown)
+{
+    uint64_t bytes = 0;
+    struct words words = {0};
+    for (size_t i = shown; i < list->count; i++)
+        bytes += list->lines[i].bytes;
+    words_column(&words, SIZE_COLUMN);
+    words_size(&words, bytes);
+    words_column(&words, TITLE_COLUMN);
+    words_add(&words, "in ");
+    words_count(&words, list->count - shown, "more line");
+    text_line(text, &words);
+}
+
+void text_leaks(struct text *text, int lines)
+{
+    enum { FIRST_ROW = 2, LEAST = 2, EXTRA = 2 };
+    const struct leaks *leaks = &text->report->leaks;
+    const struct line_list *list = &leaks->lines;
+    struct words words = {0};
+    text_line(text, &words);
+    if (leaks->live_blocks == 0) {
+        words_add(&words, "Nothing was still allocated %s.", text_when(text->report));
+        text_line(text, &words);
+        return;
+    }
+    words_add(&words, "Still allocated %s: ", text_when(text->report));
+    words_size(&words, leaks->live_bytes);
+    words_add(&words, " in ");
+    words_count(&words, leaks->live_blocks, "block");
+    words_add(&words, ", by line of code");
+    text_line(text, &words);
+
+    bool marks = list->count > 0 && list->lines[0].adds_up;
+    int left = lines - FIRST_ROW - marks;
+    size_t shown = list->count;
+    if (!text->options.full && (int)shown * LEAST > left)
+        shown = left > LEAST ? (size_t)(left - 1) / LEAST : 1;
+    left -= (int)shown * LEAST + (shown < list->count);
+    for (size_t i = 0; i < shown; i++) {
+        int extra = left > EXTRA ? EXTRA : left > 0 ? left : 0;
+        left -= extra;
+        say_line(text, &list->lines[i], leaks->live_bytes, text->options.full ? EXTRA : extra);
+    }
+    if (shown < list->count)
+        say_rest(text, list, shown);
+    if (marks)
+        text_say(text, "  > added to all through the run and nothing given back: look here first");
+}
+
+static void say_peak(struct text *text, const struct peak *peak, size_t shown)
+{
+    const struct totals *totals = &peak->space->totals;
+    struct words words = {0};
+    words_add(&words, "Peak of ");
+    words_space(&words, peak->space->kind, peak->space->device);
+    words_add(&words, ": ");
+    words_size(&words, totals->peak_bytes);
+    words_add(&words, " at ");
+    words_time(&words, totals->peak_time_ns);
+    words_add(&words, ", held by");
+    text_line(text, &words);
+    for (size_t i = 0; i < shown && i < peak->lines.count; i++) {
+        const struct source_line *line = &peak->lines.lines[i];
+        begin_row(&words, false, line->bytes, totals->peak_bytes);
+        words_title(&words, text->report, line->site);
+        words_add(&words, ", ");
+        words_count(&words, line->blocks, "block");
+        text_line(text, &words);
+    }
+    if (shown < peak->lines.count)
+        say_rest(text, &peak->lines, shown);
+}
+
+void text_peak(struct text *text, int lines)
+{
+    const struct peak *peak = report_main_peak(text->report);
+    struct words words = {0};
+    if (!peak)
+        return;
+    size_t room = lines > 4 ? (size_t)lines - 2 : 2;
+    text_line(text, &words);
+    say_peak(text, peak, peak->lines.count <= room || text->options.full ? peak->lines.count : room - 1);
+}
+
+void text_every_peak(struct text *text)
+{
+    enum { SHOWN = 5 };
+    struct words words = {0};
+    for (size_t i = 0; i < text->report->peak_count; i++) {
+        const struct peak *peak = &text->report->peaks[i];
+        if (peak == report_main_peak(text->report))
+            continue;
+        text_line(text, &words);
+        say_peak(text, peak, text->options.full || peak->lines.count <= SHOWN ? peak->lines.count : SHOWN);
+    }
+}
