@@ -21,7 +21,8 @@ tidy:
 cppcheck:
 	@echo "lint: cppcheck"
 	@cppcheck --quiet -j $(shell nproc) --std=c11 --enable=warning,performance,portability --inline-suppr \
-		--suppressions-list=.cppcheck --error-exitcode=1 --max-configs=1 $(LINT_FLAGS) $(LINT_SOURCES)
+		--suppressions-list=.cppcheck --error-exitcode=1 --max-configs=1 $(LINT_FLAGS) -D__x86_64__ '-DElfW(x)=Elf64_\#\#x' \
+		 $(LINT_SOURCES)
 
 # Rewrites the files in the project's format.
 format:
