@@ -1,6 +1,7 @@
 /* What can be asked of a ledger (ledger.h), and the picture it takes of an out-of-memory moment. */
 #include <string.h>
 
+#include "base/sort.h"
 #include "ledger/internal.h"
 
 const struct ledger_counters *ledger_counters(const struct ledger *ledger)
@@ -66,13 +67,12 @@ static uint32_t count_holders(const struct ledger *ledger, const struct space_re
     return holders;
 }
 
-/* Most bytes first, by insertion: the list is filled from the sites in order and is mostly short. */
-static void insert_share(struct share *shares, uint32_t count, struct share share)
+/* Most bytes first; of equal ones the site seen first. */
+static int compare_shares(const void *left, const void *right, const void *unused)
 {
-    uint32_t at = count;
-    for (; at > 0 && shares[at - 1].bytes < share.bytes; at--)
-        shares[at] = shares[at - 1];
-    shares[at] = share;
+    const struct share *one = left, *other = right;
+    (void)unused;
+    return (one->bytes < other->bytes) - (one->bytes > other->bytes);
 }
 
 bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *asked)
@@ -89,11 +89,11 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
         const struct site_record *site = list_at(&ledger->sites, i);
         if (site->space != asked->space || site->totals.live_blocks == 0)
             continue;
-        insert_share(
-            shares, filled,
-            (struct share){.site = i, .bytes = site->totals.live_bytes, .blocks = site->totals.live_blocks});
-        filled++;
+        shares[filled++] =
+            (struct share){.site = i, .bytes = site->totals.live_bytes, .blocks = site->totals.live_blocks};
     }
+    if (!sort_items(shares, filled, sizeof *shares, compare_shares, NULL))
+        filled = 0; /* no list rather than one in a false order */
     *oom = (struct oom){.time_ns = event->time_ns,
                         .site = event->site,
                         .error = event->error,

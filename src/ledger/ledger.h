@@ -25,7 +25,7 @@ struct ledger_counters {
     uint64_t events; /* all that were applied */
     /* The driver layer's: */
     uint64_t allocs, frees, teardown_frees, failed_allocs, foreign_frees;
-    uint64_t replaced_blocks; /* allocated at a living block's address: its end was never seen */
+    uint64_t replaced_blocks; /* allocated at a living block's address: its end, never seen, is among frees */
     uint64_t dropped_events;  /* no memory to hold them */
 };
 
@@ -95,7 +95,7 @@ void ledger_destroy(struct ledger *ledger);
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended);
 
 const struct block *ledger_find(const struct ledger *ledger, uint64_t key);
-/* Living blocks, oldest first, until `visit` returns false. */
+/* Living blocks, oldest first (one whose free was taken back comes last), until `visit` returns false. */
 void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg);
 
 const struct ledger_counters *ledger_counters(const struct ledger *ledger);
