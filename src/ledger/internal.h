@@ -3,6 +3,7 @@
 #define LEDGER_INTERNAL_H
 
 #include "base/list.h"
+#include "ledger/history.h"
 #include "ledger/ledger.h"
 
 struct block_entry;
@@ -19,6 +20,7 @@ struct site_record {
     uint64_t epoch; /* of its space, when the two fields below were noted */
     uint64_t bytes_at_peak, blocks_at_peak;
     uint64_t failed, first_time_ns, last_time_ns;
+    struct history *history; /* from the second allocation on; NULL before, and when memory ran out */
 };
 
 struct ledger {

@@ -108,10 +108,18 @@ static void keep_share_at_peak(struct site_record *site)
     site->blocks_at_peak = site->totals.live_blocks;
 }
 
+/* Before any change to a site's living bytes. */
+static void note_change(struct site_record *site, uint64_t time_ns, uint64_t live_bytes)
+{
+    if (site->history != NULL)
+        history_note(site->history, time_ns, site->totals.live_bytes, live_bytes);
+}
+
 static void add_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
 {
     struct space_record *space = site->space;
     keep_share_at_peak(site);
+    note_change(site, time_ns, site->totals.live_bytes + bytes);
     site->totals.live_bytes += bytes;
     site->totals.live_blocks++;
     if (site->totals.live_bytes > site->totals.peak_bytes)
@@ -124,9 +132,10 @@ static void add_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
     }
 }
 
-static void subtract_live(struct site_record *site, uint64_t bytes)
+static void subtract_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
 {
     keep_share_at_peak(site);
+    note_change(site, time_ns, site->totals.live_bytes - bytes);
     site->totals.live_bytes -= bytes;
     site->totals.live_blocks--;
     site->space->is.totals.live_bytes -= bytes;
@@ -165,13 +174,13 @@ static bool insert_block(struct ledger *ledger, const struct block *block)
 }
 
 /* An allocation at a living block's address: we missed that block's end. */
-static void replace_block(struct ledger *ledger, uint64_t key)
+static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
 {
     struct block_entry *entry = find_block(ledger, key);
     if (entry == NULL)
         return;
     struct site_record *site = site_of(ledger, &entry->block);
-    subtract_live(site, entry->block.size);
+    subtract_live(site, entry->block.size, time_ns);
     site->totals.frees++;
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
@@ -179,12 +188,20 @@ static void replace_block(struct ledger *ledger, uint64_t key)
     remove_block(ledger, entry);
 }
 
+/* A site that allocates once has nothing to show, and a program may have many such. */
+static void begin_history(struct ledger *ledger, struct site_record *site)
+{
+    site->history = arena_alloc(ledger->arena, sizeof *site->history);
+    if (site->history != NULL)
+        history_begin(site->history, site->first_time_ns, site->totals.live_bytes);
+}
+
 static bool apply_alloc(struct ledger *ledger, const struct event *event)
 {
     struct site_record *site = reach_site(ledger, event->site);
     if (site == NULL)
         return false;
-    replace_block(ledger, event->key);
+    replace_block(ledger, event->key, event->time_ns);
     struct block block = {.key = event->key,
                           .size = event->size,
                           .born_ns = event->time_ns,
@@ -197,6 +214,8 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
         site->first_time_ns = event->time_ns;
     site->last_time_ns = event->time_ns;
     site->totals.allocs++;
+    if (site->totals.allocs == 2)
+        begin_history(ledger, site);
     site->totals.allocated_bytes += event->size;
     site->space->is.totals.allocs++;
     site->space->is.totals.allocated_bytes += event->size;
@@ -217,7 +236,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
         return true;
     }
     struct site_record *site = site_of(ledger, &entry->block);
-    subtract_live(site, entry->block.size);
+    subtract_live(site, entry->block.size, event->time_ns);
     site->totals.frees++;
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
@@ -268,7 +287,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         if (entry->block.context != event->context)
             continue;
         struct site_record *site = site_of(ledger, &entry->block);
-        subtract_live(site, entry->block.size);
+        subtract_live(site, entry->block.size, event->time_ns);
         site->totals.teardown_frees++;
         site->space->is.totals.teardown_frees++;
         count(site, &ledger->counters.teardown_frees, 1);
