@@ -1,0 +1,48 @@
+/*
+ * Two reports side by side: what changed in each space and at each place. Computed once; the outputs, and
+ * gates that decide over success, only read it.
+ */
+#ifndef GPUMEMTRACE_COMPARISON_H
+#define GPUMEMTRACE_COMPARISON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "saved_report.h"
+
+enum change { CHANGE_NONE, CHANGE_CHANGED, CHANGE_NEW, CHANGE_GONE };
+
+/* One space of one device, or one place. Sites of a report that are the same place are added up. */
+struct compared {
+    enum change change;
+    const char *layer, *space;
+    int device;
+    struct saved_figures before, after;
+    /* Of a place only: */
+    char *key;
+    const struct saved_site
+        *site; /* the biggest of those that are this place; the later report's where it has one */
+    bool suppressed;
+};
+
+struct comparison {
+    size_t space_count, place_count;
+    struct compared *spaces;
+    struct compared *places;        /* the biggest change first */
+    size_t counts[CHANGE_GONE + 1]; /* places, by how they changed */
+    bool same;                      /* nothing changed at all */
+};
+
+/* The reports must outlive the comparison, and get common function names (place.h). 0, or -1 when memory ran
+ * out. */
+int comparison_make(struct comparison *comparison, struct saved_report *before, struct saved_report *after);
+void comparison_release(struct comparison *comparison);
+
+/* after - before, as a sign and a size. */
+struct difference {
+    bool less;
+    uint64_t amount;
+};
+struct difference difference(uint64_t before, uint64_t after);
+
+#endif

@@ -1,0 +1,52 @@
+/* gpumemtrace: the command-line tool. Finds the subcommand and hands over to it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/output.h"
+#include "base/version.h"
+#include "command.h"
+
+static const struct command *const commands[] = {&run_command, &report_command, &diff_command};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(struct output *out)
+{
+    output_text(out,
+                "Usage: gpumemtrace COMMAND [OPTION…] …\n"
+                "Records every CUDA memory allocation of a program, and says what leaked, what made the peak "
+                "and how\nfragmented memory is.\n\nCommands:\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        output_format(out, "  %-10s%s\n", commands[i]->name, commands[i]->summary);
+    output_text(out, "\n'gpumemtrace COMMAND --help' says more about each.\n\nExample:\n"
+                     "  gpumemtrace run -- python3 train.py\n");
+}
+
+static int print_about(const char *option)
+{
+    struct output out;
+    output_init(&out, STDOUT_FILENO);
+    if (strcmp(option, "--version") == 0)
+        output_text(&out, "gpumemtrace " GPUMEMTRACE_VERSION "\n");
+    else
+        print_help(&out);
+    int error = output_flush(&out);
+    if (error)
+        complain("standard output", "%s", strerror(error));
+    return error ? STATUS_UNUSABLE : STATUS_GOOD;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        usage_error(NULL, "which command?");
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0 ||
+        strcmp(name, "--version") == 0)
+        return print_about(name);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i]->run(commands[i], argc - 1, argv + 1);
+    usage_error(NULL, "there is no command '%s'", name);
+}

@@ -1,0 +1,31 @@
+/*
+ * What makes two sites of two runs the same place: the functions on the way there, with their files and
+ * modules, as a person would tell them. Not line numbers and addresses, which move with every edit; not
+ * folders, which differ between checkouts; not the interpreter, PyTorch and the C library, whose insides
+ * differ between versions.
+ */
+#ifndef GPUMEMTRACE_PLACE_H
+#define GPUMEMTRACE_PLACE_H
+
+#include <stdbool.h>
+
+#include "saved_report.h"
+
+/* What both reports can tell; what only one of them knows cannot be asked for. */
+struct place_rules {
+    bool qualified; /* Python functions with their classes (from 3.11 on) */
+    bool inlined;   /* inlined calls (from debug information) */
+};
+
+struct place_rules place_rules(const struct saved_report *before, const struct saved_report *after);
+
+/* One name for each function, where one of two reports of the same build knows better: a symbol table may
+ * lack static functions, or have another of a function's names. Changes function names in `after` and
+ * `before`. */
+void place_unify_names(struct saved_report *before, struct saved_report *after);
+
+/* The site's place as text: equal texts are the same place. NULL when there is no memory; free() it. */
+char *place_key(const struct saved_report *report, const struct saved_site *site,
+                const struct place_rules *rules);
+
+#endif

@@ -1,0 +1,23 @@
+/* From a recording to a report: the one way in which every subcommand reads a .gmt file. */
+#ifndef GPUMEMTRACE_RENDERING_H
+#define GPUMEMTRACE_RENDERING_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "report/report.h"
+#include "trace/reader.h"
+
+struct rendering {
+    struct recording recording;
+    struct symbol_source *symbols;
+    struct arena arena;
+    struct report *report;
+};
+
+/* 0, or -1 with a sentence in `error` and nothing left open. `report_path`: as in struct report_input. */
+int rendering_open(struct rendering *rendering, const char *path, const char *report_path, char *error,
+                   size_t error_bytes);
+void rendering_close(struct rendering *rendering);
+
+#endif

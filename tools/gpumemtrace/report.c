@@ -1,0 +1,93 @@
+/* gpumemtrace report: renders a recording as text or JSON. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "rendering.h"
+
+enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_TEXT, OPTION_FULL, OPTION_NATIVE };
+
+static const struct option_row options[] = {
+    {OPTION_TEXT, "text", NULL, "for people: what leaked, the peak, fragmentation (this is the default)"},
+    {OPTION_JSON, "json", NULL, "for programs: everything, in the schema gpumemtrace.report/1"},
+    {OPTION_FULL, "full", NULL, "every site and every frame, nothing shortened"},
+    {OPTION_NATIVE, "native", NULL, "all native frames, those of libraries and the interpreter too"},
+    {'o', "output", "FILE", "write to FILE instead of standard output"},
+};
+
+struct request {
+    bool json;
+    struct report_text_options text;
+    const char *output;
+};
+
+static void write_report(const struct rendering *rendering, const struct request *request, struct output *out)
+{
+    if (request->json)
+        report_write_json(rendering->report, out);
+    else
+        report_write_text(rendering->report, &request->text, out);
+}
+
+static int write_where_asked(const struct rendering *rendering, const struct request *request)
+{
+    struct output out;
+    bool to_file = request->output && strcmp(request->output, "-") != 0;
+    int fd = to_file ? open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        output_init(&out, fd);
+        write_report(rendering, request, &out);
+        error = output_flush(&out);
+    }
+    if (to_file && fd >= 0 && close(fd) != 0 && error == 0)
+        error = errno;
+    if (error == 0)
+        return STATUS_GOOD;
+    complain(to_file ? request->output : "standard output", "%s", strerror(error));
+    return STATUS_UNUSABLE;
+}
+
+static int report_main(const struct command *command, int argc, char **argv)
+{
+    struct request request = {0};
+    struct rendering rendering;
+    const char *value;
+    char error[512];
+    for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
+        request.json = id == OPTION_JSON || (request.json && id != OPTION_TEXT);
+        request.text.full |= id == OPTION_FULL;
+        request.text.native |= id == OPTION_NATIVE;
+        if (id == 'o')
+            request.output = value;
+    }
+    if (argc - optind != 1)
+        usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
+    const char *path = argv[optind];
+    if (rendering_open(&rendering, path, NULL, error, sizeof(error)) != 0) {
+        complain(path, "%s", error);
+        return STATUS_UNUSABLE;
+    }
+    int status = write_where_asked(&rendering, &request);
+    rendering_close(&rendering);
+    return status;
+}
+
+const struct command report_command = {
+    .name = "report",
+    .arguments = "[OPTION…] RECORDING",
+    .summary = "Renders a recording (.gmt), also one of a process that was killed or still runs",
+    .details =
+        "Native frames get their function, file and line from debug information, inlined calls included;\n"
+        "separate debug files are found in the usual folders and, where DEBUGINFOD_URLS is set, by "
+        "debuginfod.",
+    .example = "  gpumemtrace report gpumemtrace.4711.gmt\n"
+               "  gpumemtrace report --json -o run.json gpumemtrace.4711.gmt\n",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .run = report_main,
+};

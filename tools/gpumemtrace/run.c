@@ -1,0 +1,194 @@
+/* gpumemtrace run: starts a program under the library, and ends as it ends. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "foreground.h"
+#include "install_paths.h"
+#include "session.h"
+
+#define DEFAULT_PATTERN "gpumemtrace.%p"
+
+/* As shells and env(1) have it, for a command that cannot be started. */
+#define STATUS_CANNOT_EXECUTE 126
+#define STATUS_NOT_FOUND      127
+
+enum { OPTION_SIMULATE = OPTION_LONG_ONLY, OPTION_STACKS, OPTION_DEPTH, OPTION_REPORT };
+
+static const struct option_row options[] = {
+    {'o', "output", "STEM", "name the files STEM.gmt, .txt, .json; %p pid, %h host, %r rank, %e program"},
+    {OPTION_STACKS, "stacks", "KIND", "mixed (the default), python, native or none"},
+    {OPTION_DEPTH, "depth", "N", "record at most N native and N Python frames of a stack"},
+    {OPTION_REPORT, "report", "KINDS", "text,json (the default), text, json or none"},
+    {'q', "quiet", NULL, "no summary line at the end"},
+    {OPTION_SIMULATE, "simulate", NULL, "use the simulated GPU, on a machine that has none"},
+};
+
+/* Options that only hand their value on to the library. */
+static const struct {
+    int id;
+    const char *variable;
+} handed_on[] = {
+    {'o', "GPUMEMTRACE_OUTPUT"},         {OPTION_STACKS, "GPUMEMTRACE_STACKS"},
+    {OPTION_DEPTH, "GPUMEMTRACE_DEPTH"}, {OPTION_REPORT, "GPUMEMTRACE_REPORT"},
+    {'q', "GPUMEMTRACE_QUIET"},
+};
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+static void set(const char *name, const char *value)
+{
+    if (setenv(name, value, 1) == 0)
+        return;
+    complain(name, "%s", strerror(errno));
+    exit(STATUS_UNUSABLE);
+}
+
+/* Puts `first` before what a list variable has already. */
+static void set_first(const char *name, const char *first)
+{
+    const char *rest = setting(name);
+    char *list;
+    if (asprintf(&list, "%s%s%s", first, rest ? ":" : "", rest ? rest : "") < 0) {
+        complain(name, "not enough memory");
+        exit(STATUS_UNUSABLE);
+    }
+    set(name, list);
+    free(list);
+}
+
+/* Whether the list, separated by colons or spaces as the dynamic linker reads it, names the file already. */
+static bool is_listed(const char *list, const char *path)
+{
+    size_t length = strlen(path);
+    for (const char *at = list; at && *at;) {
+        size_t word = strcspn(at, ": ");
+        if (word == length && memcmp(at, path, length) == 0)
+            return true;
+        at += word + (at[word] ? 1 : 0);
+    }
+    return false;
+}
+
+static int preload_library(void)
+{
+    char library[PATH_MAX];
+    if (find_library(library, sizeof(library)) != 0) {
+        const char *given = setting("GPUMEMTRACE_LIBRARY");
+        complain(
+            given ? given : "libgpumemtrace.so",
+            given ? "GPUMEMTRACE_LIBRARY names it, and it is not there"
+                  : "not found beside this program nor in ../lib; GPUMEMTRACE_LIBRARY can say where it is");
+        return -1;
+    }
+    if (strpbrk(library, ": ")) {
+        complain(library, "LD_PRELOAD cannot hold a path with spaces or colons");
+        return -1;
+    }
+    if (!is_listed(setting("LD_PRELOAD"), library))
+        set_first("LD_PRELOAD", library);
+    return 0;
+}
+
+static int prepend_simulated_gpu(void)
+{
+    char folder[PATH_MAX];
+    if (find_simgpu(folder, sizeof(folder)) != 0) {
+        complain("simulated GPU",
+                 "its libcuda.so.1 is not beside this program nor in ../lib/gpumemtrace/simgpu");
+        return -1;
+    }
+    set_first("LD_LIBRARY_PATH", folder);
+    return 0;
+}
+
+/* The library resolves a relative name against the folder of the process it is in; all of a run's files
+ * belong to the folder the run was started in. That folder is no pattern: its own % signs are doubled. */
+static void make_output_absolute(void)
+{
+    char folder[PATH_MAX], escaped[2 * PATH_MAX], *to = escaped, *whole;
+    const char *pattern = setting("GPUMEMTRACE_OUTPUT");
+    if (!pattern)
+        pattern = DEFAULT_PATTERN;
+    if (pattern[0] == '/' || !getcwd(folder, sizeof(folder)))
+        return;
+    for (const char *at = folder; *at; at++) {
+        if (*at == '%')
+            *to++ = '%';
+        *to++ = *at;
+    }
+    *to = 0;
+    if (asprintf(&whole, "%s/%s", strcmp(escaped, "/") == 0 ? "" : escaped, pattern) < 0)
+        return;
+    set("GPUMEMTRACE_OUTPUT", whole);
+    free(whole);
+}
+
+static bool read_options(const struct command *command, int argc, char **argv)
+{
+    bool simulate = false;
+    const char *value;
+    for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
+        if (id == OPTION_SIMULATE)
+            simulate = true;
+        if (id == 'o' && !value[0])
+            usage_error(command, "option '--output' needs a name");
+        for (size_t i = 0; i < sizeof(handed_on) / sizeof(*handed_on); i++)
+            if (id == handed_on[i].id)
+                set(handed_on[i].variable, value ? value : "1");
+    }
+    if (optind == argc)
+        usage_error(command, "which program?");
+    return simulate;
+}
+
+static int run_main(const struct command *command, int argc, char **argv)
+{
+    char token[SESSION_TOKEN_BYTES];
+    int wait_status;
+    bool simulate = read_options(command, argc, argv);
+    int error = session_create(token);
+    if (error) {
+        complain("session", "%s", strerror(error));
+        return STATUS_UNUSABLE;
+    }
+    set("GPUMEMTRACE_SESSION", token);
+    make_output_absolute();
+    if (preload_library() != 0 || (simulate && prepend_simulated_gpu() != 0))
+        return STATUS_UNUSABLE;
+    error = foreground_run(argv + optind, &wait_status);
+    if (error) {
+        complain(argv[optind], "%s", strerror(error));
+        return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
+    }
+    const char *pattern = setting("GPUMEMTRACE_OUTPUT"), *quiet = setting("GPUMEMTRACE_QUIET");
+    session_finish(token, pattern ? pattern : DEFAULT_PATTERN, setting("GPUMEMTRACE_REPORT"),
+                   quiet && strcmp(quiet, "0") != 0);
+    foreground_end_like(wait_status);
+}
+
+const struct command run_command = {
+    .name = "run",
+    .arguments = "[OPTION…] -- PROGRAM [ARGUMENT…]",
+    .summary = "Runs a program and records its CUDA memory; reports are written whatever way it ends",
+    .details =
+        "The program keeps the terminal, gets the signals, and its exit status or signal is passed on. Its\n"
+        "children are recorded too, each in files of its own where the name has %p.",
+    .example = "  gpumemtrace run -- python3 train.py\n"
+               "  gpumemtrace run -o out/train.%r -- torchrun --nproc-per-node 4 train.py\n"
+               "  gpumemtrace run --simulate -- python3 train.py\n",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .takes_command = 1,
+    .run = run_main,
+};

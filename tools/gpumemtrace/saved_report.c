@@ -1,0 +1,296 @@
+/* Reading reports back from JSON, with every type checked; see saved_report.h. */
+#include "saved_report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "gpumemtrace/trace.h"
+#include "rendering.h"
+
+#define SCHEMA "gpumemtrace.report/1"
+
+/* Reading one file: the first thing that is wrong is what is told. */
+struct reading {
+    char *error;
+    size_t error_bytes;
+    const char *list; /* the list and the place in it that is being read, for the sentence */
+    size_t index;
+};
+
+static bool wrong(struct reading *reading, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool wrong(struct reading *reading, const char *format, ...)
+{
+    va_list arguments;
+    int used = reading->list ? snprintf(reading->error, reading->error_bytes,
+                                        "damaged report: %s[%zu]: ", reading->list, reading->index)
+                             : snprintf(reading->error, reading->error_bytes, "damaged report: ");
+    va_start(arguments, format);
+    if (used > 0 && (size_t)used < reading->error_bytes)
+        vsnprintf(reading->error + used, reading->error_bytes - (size_t)used, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool get_count(struct reading *reading, json_t *object, const char *key, uint64_t *value)
+{
+    json_t *found = json_object_get(object, key);
+    if (!json_is_integer(found) || json_integer_value(found) < 0)
+        return wrong(reading, "%s is no count", key);
+    *value = (uint64_t)json_integer_value(found);
+    return true;
+}
+
+static bool get_text(struct reading *reading, json_t *object, const char *key, const char **value)
+{
+    *value = json_string_value(json_object_get(object, key));
+    return *value || wrong(reading, "%s is no text", key);
+}
+
+/* NULL where the key is missing or null. */
+static bool get_optional_text(struct reading *reading, json_t *object, const char *key, const char **value)
+{
+    json_t *found = json_object_get(object, key);
+    *value = json_string_value(found);
+    return *value || !found || json_is_null(found) || wrong(reading, "%s is neither text nor null", key);
+}
+
+/* False where the key is missing. */
+static bool get_optional_bool(struct reading *reading, json_t *object, const char *key, bool *value)
+{
+    json_t *found = json_object_get(object, key);
+    *value = json_is_true(found);
+    return !found || json_is_boolean(found) || wrong(reading, "%s is neither true nor false", key);
+}
+
+static bool get_device(struct reading *reading, json_t *object, int *device)
+{
+    json_t *found = json_object_get(object, "device");
+    *device = -1;
+    if (!found || json_is_null(found))
+        return true;
+    if (!json_is_integer(found) || json_integer_value(found) < 0 || json_integer_value(found) > INT_MAX)
+        return wrong(reading, "device is no ordinal");
+    *device = (int)json_integer_value(found);
+    return true;
+}
+
+static bool get_list(struct reading *reading, json_t *object, const char *key, json_t **list)
+{
+    *list = json_object_get(object, key);
+    return json_is_array(*list) || wrong(reading, "%s is no list", key);
+}
+
+/* calloc() that never returns NULL for want of elements. */
+static void *allocate(struct reading *reading, size_t count, size_t bytes)
+{
+    void *start = calloc(count + 1, bytes);
+    if (!start)
+        wrong(reading, "not enough memory");
+    return start;
+}
+
+static bool read_figures(struct reading *reading, json_t *object, const char *peak_key,
+                         struct saved_figures *figures)
+{
+    return get_count(reading, object, "live_bytes", &figures->live_bytes) &&
+           get_count(reading, object, "live_blocks", &figures->live_blocks) &&
+           get_count(reading, object, peak_key, &figures->peak_bytes) &&
+           get_count(reading, object, "allocs", &figures->allocs) &&
+           get_count(reading, object, "frees", &figures->frees) &&
+           get_count(reading, object, "allocated_bytes", &figures->allocated_bytes);
+}
+
+static bool read_frame(struct reading *reading, json_t *object, struct saved_frame *frame)
+{
+    const char *kind;
+    json_t *offset = json_object_get(object, "offset");
+    if (!get_text(reading, object, "kind", &kind) ||
+        !get_optional_text(reading, object, "function", &frame->function) ||
+        !get_optional_text(reading, object, "file", &frame->file) ||
+        !get_optional_text(reading, object, "module", &frame->module) ||
+        !get_optional_bool(reading, object, "inlined", &frame->inlined))
+        return false;
+    frame->python = strcmp(kind, "python") == 0;
+    if (!frame->python && strcmp(kind, "native") != 0)
+        return wrong(reading, "a frame's kind is neither python nor native");
+    frame->has_offset = json_is_integer(offset);
+    frame->offset = (uint64_t)json_integer_value(offset);
+    return true;
+}
+
+static bool read_frames(struct reading *reading, json_t *object, struct saved_site *site)
+{
+    json_t *list;
+    if (!get_list(reading, object, "frames", &list))
+        return false;
+    site->frames = allocate(reading, json_array_size(list), sizeof(*site->frames));
+    if (!site->frames)
+        return false;
+    site->frame_count = json_array_size(list);
+    for (size_t i = 0; i < site->frame_count; i++)
+        if (!read_frame(reading, json_array_get(list, i), &site->frames[i]))
+            return false;
+    return true;
+}
+
+static bool read_site(struct reading *reading, json_t *object, struct saved_site *site)
+{
+    return get_optional_text(reading, object, "title", &site->title) &&
+           get_text(reading, object, "layer", &site->layer) &&
+           get_text(reading, object, "space", &site->space) &&
+           get_text(reading, object, "family", &site->family) &&
+           get_text(reading, object, "api", &site->api) && get_device(reading, object, &site->device) &&
+           get_optional_bool(reading, object, "suppressed", &site->suppressed) &&
+           read_figures(reading, object, "bytes_at_peak", &site->figures) &&
+           get_count(reading, object, "blocks_at_peak", &site->figures.peak_blocks) &&
+           read_frames(reading, object, site);
+}
+
+static bool read_sites(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *list;
+    if (!get_list(reading, root, "sites", &list))
+        return false;
+    report->sites = allocate(reading, json_array_size(list), sizeof(*report->sites));
+    if (!report->sites)
+        return false;
+    reading->list = "sites";
+    report->site_count = json_array_size(list);
+    for (reading->index = 0; reading->index < report->site_count; reading->index++)
+        if (!read_site(reading, json_array_get(list, reading->index), &report->sites[reading->index]))
+            return false;
+    reading->list = NULL;
+    return true;
+}
+
+static bool read_spaces(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *list;
+    if (!get_list(reading, root, "spaces", &list))
+        return false;
+    report->spaces = allocate(reading, json_array_size(list), sizeof(*report->spaces));
+    if (!report->spaces)
+        return false;
+    reading->list = "spaces";
+    report->space_count = json_array_size(list);
+    for (reading->index = 0; reading->index < report->space_count; reading->index++) {
+        json_t *object = json_array_get(list, reading->index);
+        struct saved_space *space = &report->spaces[reading->index];
+        if (!get_text(reading, object, "space", &space->space) ||
+            !get_device(reading, object, &space->device) ||
+            !read_figures(reading, object, "peak_bytes", &space->figures))
+            return false;
+    }
+    reading->list = NULL;
+    return true;
+}
+
+static bool read_process(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *process = json_object_get(root, "process");
+    if (!json_is_object(process))
+        return wrong(reading, "process is no object");
+    return get_optional_text(reading, process, "exe", &report->program) &&
+           get_text(reading, process, "end", &report->end) &&
+           get_count(reading, process, "duration_ns", &report->duration_ns) &&
+           get_optional_bool(reading, process, "complete", &report->complete);
+}
+
+static bool read_report(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    if (!schema || strcmp(schema, SCHEMA) != 0) {
+        snprintf(reading->error, reading->error_bytes, "not a report of gpumemtrace (no schema %s)", SCHEMA);
+        return false;
+    }
+    return read_process(reading, root, report) && read_spaces(reading, root, report) &&
+           read_sites(reading, root, report);
+}
+
+static int load_json(struct saved_report *report, int fd, char *error, size_t error_bytes)
+{
+    struct reading reading = {.error = error, .error_bytes = error_bytes};
+    json_error_t problem;
+    json_t *root = json_loadfd(fd, 0, &problem);
+    if (!root) {
+        snprintf(error, error_bytes, "neither a recording nor a JSON report (line %d: %s)", problem.line,
+                 problem.text);
+        return -1;
+    }
+    report->json = root;
+    if (read_report(&reading, root, report))
+        return 0;
+    saved_report_release(report);
+    return -1;
+}
+
+/* A file in memory with the JSON of a recording, or -1. */
+static int render_to_json(const char *path, char *error, size_t error_bytes)
+{
+    struct rendering rendering;
+    struct output out;
+    if (rendering_open(&rendering, path, NULL, error, error_bytes) != 0)
+        return -1;
+    int fd = memfd_create("gpumemtrace report", MFD_CLOEXEC);
+    if (fd >= 0) {
+        output_init(&out, fd);
+        report_write_json(rendering.report, &out);
+        if (output_flush(&out) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    rendering_close(&rendering);
+    if (fd < 0)
+        snprintf(error, error_bytes, "not enough memory");
+    return fd;
+}
+
+int saved_report_load(struct saved_report *report, const char *path, char *error, size_t error_bytes)
+{
+    char magic[sizeof(TRACE_MAGIC)] = "";
+    struct stat status;
+    memset(report, 0, sizeof(*report));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        snprintf(error, error_bytes, "%s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (S_ISREG(status.st_mode) && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+        memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0) {
+        close(fd);
+        fd = render_to_json(path, error, error_bytes);
+        if (fd < 0)
+            return -1;
+    } else if (!S_ISREG(status.st_mode)) {
+        close(fd);
+        snprintf(error, error_bytes, "not a regular file");
+        return -1;
+    }
+    int result = load_json(report, fd, error, error_bytes);
+    close(fd);
+    return result;
+}
+
+void saved_report_release(struct saved_report *report)
+{
+    for (size_t i = 0; i < report->site_count && report->sites; i++)
+        free(report->sites[i].frames);
+    free(report->sites);
+    free(report->spaces);
+    json_decref(report->json);
+    memset(report, 0, sizeof(*report));
+}

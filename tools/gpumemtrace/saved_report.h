@@ -1,0 +1,59 @@
+/*
+ * A report read back from its JSON, as far as a comparison needs it. A recording takes the same way: it is
+ * rendered to JSON in memory first, so that both are read by the same code. The file is untrusted: every
+ * value's type is checked.
+ */
+#ifndef GPUMEMTRACE_SAVED_REPORT_H
+#define GPUMEMTRACE_SAVED_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct saved_frame {
+    bool python, inlined;
+    const char *function, *file, *module; /* NULL: unknown */
+    bool has_offset;
+    uint64_t offset;
+};
+
+/* Bytes and counts, of a space or a site. */
+struct saved_figures {
+    uint64_t live_bytes, live_blocks;
+    uint64_t peak_bytes;  /* a space's own; of a site: what it held at the moment of its space's peak */
+    uint64_t peak_blocks; /* 0 for a space */
+    uint64_t allocs, frees, allocated_bytes;
+};
+
+struct saved_space {
+    const char *space;
+    int device; /* -1: not tied to one */
+    struct saved_figures figures;
+};
+
+struct saved_site {
+    const char *title; /* NULL: the report has none */
+    const char *layer, *space, *family, *api;
+    int device;
+    bool suppressed;
+    struct saved_figures figures;
+    size_t frame_count;
+    struct saved_frame *frames; /* innermost first */
+};
+
+struct saved_report {
+    void *json;          /* owns all strings */
+    const char *program; /* process.exe, NULL: unknown */
+    const char *end;     /* "exited", "killed", "running" */
+    bool complete;
+    uint64_t duration_ns;
+    size_t space_count, site_count;
+    struct saved_space *spaces;
+    struct saved_site *sites;
+};
+
+/* Reads a recording (.gmt) or a report (.json), told apart by their first bytes. 0, or -1 with a sentence. */
+int saved_report_load(struct saved_report *report, const char *path, char *error, size_t error_bytes);
+void saved_report_release(struct saved_report *report);
+
+#endif

@@ -1,0 +1,173 @@
+/* Writing the reports that killed processes could not; see session.h. */
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "gpumemtrace/trace.h"
+#include "rendering.h"
+#include "trace/liveness.h"
+
+int session_create(char token[SESSION_TOKEN_BYTES])
+{
+    unsigned char bytes[(SESSION_TOKEN_BYTES - 1) / 2];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return errno ? errno : EIO;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+/* The pattern as glob() wants it: '*' for whatever the library fills in, and after the stem, where it may
+ * have had to choose another name. NULL when there is no memory. */
+static char *glob_pattern(const char *pattern)
+{
+    char *text = malloc(strlen(pattern) * 2 + sizeof("*" TRACE_SUFFIX)), *to = text;
+    if (!text)
+        return NULL;
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '%' && at[1]) {
+            *to++ = '*';
+            at++;
+            continue;
+        }
+        if (strchr("*?[\\", *at))
+            *to++ = '\\';
+        *to++ = *at;
+    }
+    strcpy(to, "*" TRACE_SUFFIX);
+    return text;
+}
+
+/* Whether the file is of this session and of a process that is gone without having written its reports. */
+static bool needs_reports(const char *path, const char *token)
+{
+    struct trace_header header = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t got = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
+    if (fd >= 0)
+        close(fd);
+    if (got != (ssize_t)sizeof(header) || memcmp(header.magic, TRACE_MAGIC, sizeof(header.magic)) != 0 ||
+        strncmp(header.session, token, sizeof(header.session)) != 0 || header.state != TRACE_RUNNING)
+        return false;
+    header.boot_id[sizeof(header.boot_id) - 1] = 0;
+    struct process_info process = {
+        .pid = header.pid, .process_start_ticks = header.process_start_ticks, .boot_id = header.boot_id};
+    return !process_is_alive(&process);
+}
+
+/* Writes one report whole or not at all: under a name of its own first. 0 or an errno. */
+static int write_file(const struct report *report, const char *path, bool json)
+{
+    static const struct report_text_options plain = {0};
+    struct output out;
+    char *temporary;
+    if (asprintf(&temporary, "%s.part", path) < 0)
+        return ENOMEM;
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        output_init(&out, fd);
+        if (json)
+            report_write_json(report, &out);
+        else
+            report_write_text(report, &plain, &out);
+        error = output_flush(&out);
+        if (close(fd) != 0 && error == 0)
+            error = errno;
+        if (error == 0 && rename(temporary, path) != 0)
+            error = errno;
+        if (error != 0)
+            unlink(temporary);
+    }
+    free(temporary);
+    return error;
+}
+
+/* Which reports GPUMEMTRACE_REPORT asks for, as the library reads it: what is not understood means both. */
+static void read_kinds(const char *reports, bool *text, bool *json)
+{
+    *text = *json = false;
+    if (reports && strcmp(reports, "none") == 0)
+        return;
+    for (const char *at = reports ? reports : "text,json"; *at;) {
+        size_t length = strcspn(at, ",");
+        bool is_text = length == 4 && memcmp(at, "text", 4) == 0;
+        bool is_json = length == 4 && memcmp(at, "json", 4) == 0;
+        *text |= is_text;
+        *json |= is_json;
+        if (!is_text && !is_json)
+            break;
+        at += length;
+        if (*at == 0)
+            return;
+        at++;
+    }
+    *text = *json = true;
+}
+
+/* "stem.gmt" gives "stem.txt". NULL when there is no memory. */
+static char *beside(const char *recording, const char *suffix)
+{
+    char *path;
+    int stem = (int)(strlen(recording) - strlen(TRACE_SUFFIX));
+    return asprintf(&path, "%.*s%s", stem, recording, suffix) < 0 ? NULL : path;
+}
+
+static void write_kind(const struct report *report, const char *path, bool json)
+{
+    int error = path ? write_file(report, path, json) : ENOMEM;
+    if (error)
+        complain(path ? path : "report", "%s", strerror(error));
+}
+
+static void write_reports(const char *recording, const char *reports, bool quiet)
+{
+    struct rendering rendering;
+    char error[512];
+    bool wants_text, wants_json;
+    read_kinds(reports, &wants_text, &wants_json);
+    char *text = beside(recording, ".txt"), *json = beside(recording, ".json");
+    if (rendering_open(&rendering, recording,
+                       wants_text   ? text
+                       : wants_json ? json
+                                    : recording,
+                       error, sizeof(error)) != 0) {
+        complain(recording, "%s", error);
+    } else {
+        struct output out;
+        if (wants_text)
+            write_kind(rendering.report, text, false);
+        if (wants_json)
+            write_kind(rendering.report, json, true);
+        output_init(&out, STDERR_FILENO);
+        if (!quiet)
+            report_write_summary(rendering.report, &out);
+        output_flush(&out);
+        rendering_close(&rendering);
+    }
+    free(text);
+    free(json);
+}
+
+void session_finish(const char *token, const char *pattern, const char *reports, int quiet)
+{
+    glob_t found = {0};
+    char *names = glob_pattern(pattern);
+    if (names && glob(names, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            if (needs_reports(found.gl_pathv[i], token))
+                write_reports(found.gl_pathv[i], reports, quiet);
+    }
+    if (names)
+        globfree(&found);
+    free(names);
+}
