@@ -1,0 +1,43 @@
+/*
+ * How every exported function begins and ends: the driver must be initialised, a context current and alive
+ * where one is needed, a failure that the user asked for happens here, and the one lock is held in between.
+ */
+#ifndef SIMGPU_ENTRY_H
+#define SIMGPU_ENTRY_H
+
+#include "simgpu.h"
+
+enum needs {
+    NEEDS_NOTHING = 0, /* works before cuInit */
+    NEEDS_INIT = 1,
+    NEEDS_CONTEXT = 2,
+    /* Not allowed while a stream captures in a mode that covers the calling thread; it invalidates that
+       capture. */
+    NEEDS_NO_CAPTURE = 4,
+    NEEDS_MEMORY_CALL = NEEDS_CONTEXT | NEEDS_NO_CAPTURE,
+};
+
+/* Takes the lock when the call may go on; otherwise returns why not, with the lock free. */
+CUresult entry_begin(const char *name, unsigned needs);
+CUresult entry_end(CUresult result);
+
+/* `name` is what SIMGPU_FAIL knows the call by: without version and stream suffixes. */
+#define CALL(name, needs, expression)                                                                        \
+    ({                                                                                                       \
+        CUresult result_ = entry_begin(name, needs);                                                         \
+        if (result_ == CUDA_SUCCESS)                                                                         \
+            result_ = entry_end(expression);                                                                 \
+        result_;                                                                                             \
+    })
+
+CUresult driver_initialise(void);
+CUresult devices_make(void);
+bool simgpu_verbose(void);
+/* Configured sizes, in bytes. */
+uint64_t simgpu_memory_bytes(void);
+uint64_t simgpu_context_bytes(void);
+int simgpu_device_count(void);
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

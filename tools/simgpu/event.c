@@ -1,0 +1,146 @@
+/* Events: a point in a stream's work. As work is done when it is given, a recorded event has always happened.
+ */
+#include "capture.h"
+#include "entry.h"
+#include "stream.h"
+
+#include <time.h>
+
+#define EVENT_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
+
+static CUresult create(CUevent *out, unsigned flags)
+{
+    bool interprocess = flags & CU_EVENT_INTERPROCESS, timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    if (!out || flags & ~(unsigned)EVENT_FLAGS || (interprocess && timed))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct event *event = handle_new(HANDLE_EVENT, sizeof *event, context_current());
+    if (!event)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    event->flags = flags;
+    *out = (CUevent)event;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+    return CALL("cuEventCreate", NEEDS_CONTEXT, create(event, flags));
+}
+
+static CUresult destroy(CUevent handle)
+{
+    struct event *event = handle_get(handle, HANDLE_EVENT);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    handle_end(event, sizeof *event);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+    return CALL("cuEventDestroy", NEEDS_INIT, destroy(event));
+}
+
+EXPORT CUresult cuEventDestroy(CUevent event)
+{
+    return cuEventDestroy_v2(event);
+}
+
+static CUresult record(CUevent handle, CUstream stream_handle, unsigned flags)
+{
+    struct event *event = handle_get(handle, HANDLE_EVENT);
+    struct stream *stream;
+    if (flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = event ? stream_for_work(stream_handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream->capture)
+        return capture_record(stream, event);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->recorded = true;
+    event->capture = NULL;
+    event->nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return CALL("cuEventRecord", NEEDS_CONTEXT, record(event, stream, 0));
+}
+
+EXPORT CUresult cuEventRecord_ptsz(CUevent event, CUstream stream)
+{
+    return cuEventRecord(event, per_thread(stream));
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+{
+    return CALL("cuEventRecordWithFlags", NEEDS_CONTEXT, record(event, stream, flags));
+}
+
+EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags)
+{
+    return cuEventRecordWithFlags(event, per_thread(stream), flags);
+}
+
+static CUresult stream_wait(CUstream stream_handle, CUevent handle, unsigned flags)
+{
+    struct event *event = handle_get(handle, HANDLE_EVENT);
+    struct stream *stream;
+    if (flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = event ? stream_get(stream_handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
+    return result == CUDA_SUCCESS ? capture_wait(stream, event) : result;
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+    return CALL("cuStreamWaitEvent", NEEDS_CONTEXT, stream_wait(stream, event, flags));
+}
+
+EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags)
+{
+    return cuStreamWaitEvent(per_thread(stream), event, flags);
+}
+
+static CUresult wait(CUevent handle)
+{
+    const struct event *event = handle_get(handle, HANDLE_EVENT);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventQuery(CUevent event)
+{
+    return CALL("cuEventQuery", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event));
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event)
+{
+    return CALL("cuEventSynchronize", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event));
+}
+
+static CUresult elapsed(float *milliseconds, CUevent start_handle, CUevent end_handle)
+{
+    const struct event *start = handle_get(start_handle, HANDLE_EVENT),
+                       *end = handle_get(end_handle, HANDLE_EVENT);
+    if (!milliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!start || !end || !start->recorded || !end->recorded ||
+        (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *milliseconds = (float)((double)(int64_t)(end->nanoseconds - start->nanoseconds) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+    return CALL("cuEventElapsedTime", NEEDS_INIT, elapsed(milliseconds, start, end));
+}
+
+EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
+{
+    return cuEventElapsedTime(milliseconds, start, end);
+}

@@ -1,0 +1,109 @@
+/* What is not there yet. */
+#include "array.h"
+#include "capture.h"
+#include "entry.h"
+#include "graph.h"
+#include "memory.h"
+#include "module.h"
+#include <stdlib.h>
+
+CUresult pool_free_block(struct block *block)
+{
+    (void)block;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult graph_free_block(struct block *block)
+{
+    (void)block;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+void *vmm_memory_at(const struct span *s, uint64_t a, uint64_t *l)
+{
+    (void)s;
+    (void)a;
+    (void)l;
+    return NULL;
+}
+bool vmm_mapping_at(uint64_t a, uint64_t *s, uint64_t *b)
+{
+    (void)a;
+    (void)s;
+    (void)b;
+    return false;
+}
+CUresult vmm_attribute(CUpointer_attribute t, uint64_t a, uint64_t *v)
+{
+    (void)t;
+    (void)a;
+    (void)v;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult array_side(CUarray array, size_t x, size_t y, size_t z, const CUDA_MEMCPY3D *copy, uint64_t *start,
+                    uint64_t *pitch, uint64_t *slice, bool *checked)
+{
+    (void)array;
+    (void)x;
+    (void)y;
+    (void)z;
+    (void)copy;
+    (void)start;
+    (void)pitch;
+    (void)slice;
+    (void)checked;
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult graph_capture_copy(struct stream *s, const CUDA_MEMCPY3D *c)
+{
+    (void)s;
+    (void)c;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult graph_capture_fill(struct stream *s, const struct fill *c)
+{
+    (void)s;
+    (void)c;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult graph_capture_host(struct stream *s, CUhostFn f, void *d)
+{
+    (void)s;
+    (void)f;
+    (void)d;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult graph_capture_plain(struct stream *s, CUgraphNodeType t)
+{
+    (void)s;
+    (void)t;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult capture_forbids(void)
+{
+    return CUDA_SUCCESS;
+}
+CUresult capture_allows_work(struct stream *s)
+{
+    (void)s;
+    return CUDA_SUCCESS;
+}
+CUresult capture_forbids_wait(struct stream *s)
+{
+    (void)s;
+    return CUDA_SUCCESS;
+}
+CUresult capture_record(struct stream *s, struct event *e)
+{
+    (void)s;
+    (void)e;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult capture_wait(struct stream *s, struct event *e)
+{
+    (void)s;
+    (void)e;
+    return CUDA_SUCCESS;
+}
+void capture_abandon(struct stream *s)
+{
+    (void)s;
+}

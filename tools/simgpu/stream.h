@@ -1,0 +1,32 @@
+/* Streams: everything completes at once, in the order it was given; a capturing stream only writes it down.
+ */
+#ifndef SIMGPU_STREAM_H
+#define SIMGPU_STREAM_H
+
+#include "simgpu.h"
+
+struct capture;
+
+struct stream {
+    struct handle handle;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    bool legacy; /* the default stream that waits for all others */
+    struct context *context;
+    struct capture *capture; /* NULL: not capturing */
+    struct green *green;
+};
+
+/* The stream behind a handle, the default ones included. */
+CUresult stream_get(CUstream handle, struct stream **out);
+/* The same, for work that is about to be given to it: fails where a capture forbids that. */
+CUresult stream_for_work(CUstream handle, struct stream **out);
+
+/* The functions with _ptsz in their names mean this by stream 0. */
+static inline CUstream per_thread(CUstream stream)
+{
+    return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* What the end of a context does to each kind of object in it. */
+#include <stdlib.h>
+
+#include "capture.h"
+#include "module.h"
+#include "simgpu.h"
+
+struct stream *context_legacy_stream(struct context *context)
+{
+    struct stream *stream = context->legacy;
+    if (!stream) {
+        context->legacy = stream = calloc(1, sizeof *stream);
+        if (!stream)
+            return NULL;
+        stream->legacy = true;
+        stream->context = context;
+    }
+    return stream;
+}
+
+void handle_teardown(struct handle *handle)
+{
+    switch (handle->type) {
+    case HANDLE_STREAM:
+        stream_end((struct stream *)handle);
+        break;
+    case HANDLE_EVENT:
+        handle_end(handle, sizeof(struct event));
+        break;
+    case HANDLE_MODULE:
+        module_end(handle);
+        break;
+    default: /* no other kind belongs to a context */
+        *handle->before = handle->next;
+        if (handle->next)
+            handle->next->before = handle->before;
+        handle->before = NULL;
+    }
+}
