@@ -279,7 +279,7 @@ static bool small_grow(struct small *small)
     struct span *span = span_take(small->window, GRANULE);
     if (!span)
         return false;
-    span->slots = slab_take(&slots_slab);
+    span->slots = slab_take_blank(&slots_slab);
     span->first = span->slots ? heap_add(&small->heap, span->start / UNIT, GRANULE_UNITS) : NULL;
     if (span->first)
         return true;

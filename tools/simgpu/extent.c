@@ -12,7 +12,7 @@
 
 static struct slab extent_slab = {.size = sizeof(struct extent)};
 
-void *slab_take(struct slab *slab)
+void *slab_take_blank(struct slab *slab)
 {
     if (!slab->free) {
         char *memory = calloc(1, SLAB_BYTES);
@@ -27,8 +27,14 @@ void *slab_take(struct slab *slab)
     }
     void **object = slab->free;
     slab->free = *object;
-    memset(object, 0, slab->size);
+    *object = NULL;
     return object;
+}
+
+void *slab_take(struct slab *slab)
+{
+    void *object = slab_take_blank(slab);
+    return object ? memset(object, 0, slab->size) : NULL;
 }
 
 void slab_give(struct slab *slab, void *object)

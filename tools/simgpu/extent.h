@@ -44,6 +44,8 @@ struct slab {
     void *free;
 };
 void *slab_take(struct slab *slab); /* zeroed; NULL when memory ran out */
+/* The same for objects that are given back zeroed: nothing is cleared. */
+void *slab_take_blank(struct slab *slab);
 void slab_give(struct slab *slab, void *object);
 
 #endif
