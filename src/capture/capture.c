@@ -10,7 +10,7 @@
 #include "capture/python.h"
 #include "capture/thread_buffers.h"
 
-#define HINT_SLACK 4 /* addresses asked for beyond where the interpreter was last met */
+#define FIRST_HINT 16 /* addresses asked for while it is not known where the interpreter is met */
 
 static struct {
     enum capture_mode mode;
@@ -61,20 +61,17 @@ static uint32_t find_interpreter(const uintptr_t *addresses, uint32_t count, str
 }
 
 /* Fills the buffer with the addresses up to the interpreter and returns their number. The interpreter's own
- * frames can outnumber the rest, so no more is asked for than it took lately, and all only when that was not
- * enough. */
+ * frames can outnumber the rest, so at first no more is asked for than it took lately. */
 static uint32_t walk_to_interpreter(struct thread_buffer *buffer, struct elf_extent range)
 {
-    uint32_t asked = buffer->interpreter_at + HINT_SLACK;
-    uint32_t count = 0, end = 0;
-    if (buffer->interpreter_at != 0 && asked < buffer->native_max) {
+    uint32_t asked = buffer->interpreter_at != 0 ? buffer->interpreter_at : FIRST_HINT;
+    uint32_t count, end;
+    for (;; asked *= 2) {
+        asked = asked < buffer->native_max ? asked : buffer->native_max;
         count = native_walk(buffer->native, asked);
         end = find_interpreter(buffer->native, count, range);
-    }
-    if (end == count) {
-        if (count == 0 || count == asked)
-            count = native_walk(buffer->native, buffer->native_max);
-        end = find_interpreter(buffer->native, count, range);
+        if (end < count || count < asked || asked == buffer->native_max)
+            break;
     }
     uint32_t reached = end < count ? end + 1 : count;
     if (reached >= buffer->interpreter_at)

@@ -44,42 +44,15 @@ static const void *readable_thread(struct python_runtime *python)
     if (__builtin_expect(state == PYTHON_UNCHECKED && thread_state != NULL, 0))
         state = python_check(python, thread_state);
     if (__builtin_expect(state == PYTHON_UNREADABLE, 0))
-        say_unreadable(python->layout.minor);
+        say_unreadable(python->minor);
     return state == PYTHON_GOOD ? thread_state : NULL;
-}
-
-/* The calling thread's innermost frame, or NULL when it runs no Python. */
-static const void *current_frame(const struct python_layout *layout, const void *thread_state)
-{
-    const void *frame = PYTHON_FIELD(const void *, thread_state, layout->thread_frame);
-    if (frame != NULL && layout->via_cframe)
-        frame = PYTHON_FIELD(const void *, frame, layout->cframe_frame);
-    return frame;
 }
 
 uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash)
 {
     struct python_runtime *python = python_find();
-    if (python == NULL)
-        return 0;
-    const void *thread_state = readable_thread(python);
-    if (thread_state == NULL)
-        return 0;
-    const struct python_layout *layout = &python->layout;
-    uint64_t mixed = *hash;
-    uint32_t count = 0;
-    for (const void *frame = current_frame(layout, thread_state); frame != NULL && count < max;
-         frame = PYTHON_FIELD(const void *, frame, layout->frame_previous)) {
-        struct python_frame *read = &frames[count];
-        if (!python_read_frame(python, frame, read))
-            continue;
-        mixed = (mixed ^ read->fingerprint ^ (uint64_t)(uint32_t)read->byte_offset << 32) *
-                UINT64_C(0x9e3779b97f4a7c15);
-        mixed ^= mixed >> 29;
-        count++;
-    }
-    *hash = mixed;
-    return count;
+    const void *thread_state = python != NULL ? readable_thread(python) : NULL;
+    return thread_state != NULL ? python->walk(python, thread_state, frames, max, hash) : 0;
 }
 
 struct elf_extent python_interpreter(void)
@@ -108,8 +81,8 @@ void capture_python_name(const struct python_frame *frame, struct python_name *n
                 sizeof name->file);
     const void *lines = PYTHON_FIELD(const void *, frame->code, layout->code_lines);
     if (lines != NULL)
-        name->line =
-            python_line(layout->line_format, &PYTHON_FIELD(uint8_t, lines, layout->bytes_data),
-                        PYTHON_FIELD(size_t, lines, layout->bytes_size),
-                        PYTHON_FIELD(int32_t, frame->code, layout->code_first_line), frame->byte_offset);
+        name->line = python_line(
+            (enum python_line_format)layout->line_format, &PYTHON_FIELD(uint8_t, lines, layout->bytes_data),
+            PYTHON_FIELD(size_t, lines, layout->bytes_size),
+            PYTHON_FIELD(int32_t, frame->code, layout->code_first_line), frame->byte_offset);
 }

@@ -61,7 +61,8 @@ static bool code_agrees(const struct python_runtime *python, const void *code, i
         return false;
     if (python->code_line == NULL)
         return true;
-    int32_t line = python_line(layout->line_format, &PYTHON_FIELD(uint8_t, lines, layout->bytes_data), bytes,
+    int32_t line = python_line((enum python_line_format)layout->line_format,
+                               &PYTHON_FIELD(uint8_t, lines, layout->bytes_data), bytes,
                                PYTHON_FIELD(int32_t, code, layout->code_first_line), offset);
     int told = python->code_line(code, offset);
     return line == (told < 0 ? 0 : told);
@@ -87,7 +88,8 @@ static enum verdict check_frame(const struct python_runtime *python, const void 
         return DIFFERS;
     if (layout->object_frames && pointer_at(frame, layout->object_type) != (const void *)python->frame_type)
         return DIFFERS;
-    const void *code = (const void *)(PYTHON_FIELD(uintptr_t, frame, layout->frame_code) & ~layout->tag_mask);
+    const void *code =
+        (const void *)(PYTHON_FIELD(uintptr_t, frame, layout->frame_code) & ~(uintptr_t)layout->tag_mask);
     if (!layout->object_frames && PYTHON_FIELD(uint8_t, frame, layout->frame_owner) >= PYTHON_OWNERS)
         return PASSED_OVER;
     if (code == NULL || !readable(code, CODE_BYTES) ||

@@ -138,7 +138,8 @@ static void complete(struct python_runtime *python)
                 : (*python->version >> 24 & 0xff) == 3 ? (int)(*python->version >> 16 & 0xff)
                                                        : -1;
     bool known = python->is_finalizing != NULL && python_layout_get(&python->layout, minor, python->runtime);
-    python->layout.minor = minor;
+    python->minor = minor;
+    python->walk = python_walker_for(&python->layout);
     atomic_store_explicit(&python->state, known ? PYTHON_UNCHECKED : PYTHON_UNREADABLE, memory_order_release);
 }
 

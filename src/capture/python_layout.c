@@ -7,47 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* To 3.12. X(minor, thread frame, cframe frame, frame: previous, code, instruction, owner,
- *            code: filename, name, qualname, first line, lines, version, first traceable, bytecode,
- *            str: ASCII data, other compact data) */
-#define FIXED_LAYOUTS(X)                                                                                     \
-    X(8, 24, 0, 24, 32, 104, 0, 104, 112, 0, 40, 120, 0, 0, 0, 48, 72)                                       \
-    X(9, 24, 0, 24, 32, 104, 0, 104, 112, 0, 40, 120, 0, 0, 0, 48, 72)                                       \
-    X(10, 24, 0, 24, 32, 96, 0, 104, 112, 0, 40, 120, 0, 0, 0, 48, 72)                                       \
-    X(11, 56, 8, 48, 32, 56, 69, 112, 120, 128, 72, 136, 0, 168, 184, 48, 72)                                \
-    X(12, 56, 0, 8, 0, 56, 70, 112, 120, 128, 68, 136, 92, 176, 192, 40, 56)
-
-#define AS_LAYOUT(version, thread, cframe, previous, code, instruction, owner, filename, name, qualname,     \
-                  first, lines, co_version, traceable, bytecode, ascii, compact)                             \
-    {.minor = version,                                                                                       \
-     .object_frames = version <= 10,                                                                         \
-     .via_cframe = version >= 11,                                                                            \
-     .lasti_scale = version >= 10 ? 2 : 1,                                                                   \
-     .thread_frame = thread,                                                                                 \
-     .cframe_frame = cframe,                                                                                 \
-     .frame_previous = previous,                                                                             \
-     .frame_code = code,                                                                                     \
-     .frame_instruction = instruction,                                                                       \
-     .frame_owner = owner,                                                                                   \
-     .code_filename = filename,                                                                              \
-     .code_name = name,                                                                                      \
-     .code_qualname = qualname,                                                                              \
-     .code_first_line = first,                                                                               \
-     .code_lines = lines,                                                                                    \
-     .code_version = co_version,                                                                             \
-     .code_first_traceable = traceable,                                                                      \
-     .code_bytecode = bytecode,                                                                              \
-     .object_type = 8,                                                                                       \
-     .bytes_size = 16,                                                                                       \
-     .bytes_data = 32,                                                                                       \
-     .text_length = 16,                                                                                      \
-     .text_state = 32,                                                                                       \
-     .text_state_shift = 2,                                                                                  \
-     .text_ascii_data = ascii,                                                                               \
-     .text_compact_data = compact,                                                                           \
-     .type_flags = 168},
-
-static const struct python_layout fixed_layouts[] = {FIXED_LAYOUTS(AS_LAYOUT)};
+#define AS_ELEMENT(...) PYTHON_LAYOUT(__VA_ARGS__),
+static const struct python_layout known_layouts[] = {PYTHON_LAYOUTS(AS_ELEMENT)};
 
 /* From 3.13: where in _Py_DebugOffsets, which begins with 8 bytes of cookie, the version and whether it is
  * free-threaded, an offset is found. X(member of python_layout, in 3.13, in 3.14, in 3.15) */
@@ -99,7 +60,11 @@ static bool read_published(struct python_layout *layout, int minor, const uint8_
         (published(runtime, 8) >> 16 & 0xff) != (unsigned)minor)
         return false;
     int column = (minor > PYTHON_NEWEST_MINOR ? PYTHON_NEWEST_MINOR : minor) - FIRST_PUBLISHED_MINOR;
-    *layout = (struct python_layout){.minor = minor, .free_threaded = published(runtime, 16) != 0};
+    *layout = (struct python_layout){
+        .minor = (uint16_t)minor,
+        .free_threaded = published(runtime, 16) != 0,
+        .line_format = PYTHON_LOCATIONS,
+    };
     for (size_t i = 0; i < sizeof published_offsets / sizeof *published_offsets; i++) {
         size_t position = published_offsets[i].position[column];
         uint64_t offset = position == 0 ? 0 : published(runtime, position);
@@ -111,6 +76,7 @@ static bool read_published(struct python_layout *layout, int minor, const uint8_
         layout->frame_tlbc = layout->code_tlbc = 0;
     layout->tag_mask = minor >= 14 ? 3 : 0;
     layout->text_state_shift = layout->free_threaded && minor >= 14 ? 8 : 2;
+    layout->text_hash = layout->text_length + sizeof(int64_t);
     layout->text_compact_data = layout->text_ascii_data + 2 * sizeof(void *);
     layout->code_version = layout->code_first_line + FIRST_LINE_TO_VERSION;
     layout->code_first_traceable =
@@ -120,14 +86,10 @@ static bool read_published(struct python_layout *layout, int minor, const uint8_
 
 bool python_layout_get(struct python_layout *layout, int minor, const void *runtime)
 {
-    if (minor >= FIRST_PUBLISHED_MINOR) {
-        if (!read_published(layout, minor, runtime))
-            return false;
-    } else {
-        if (minor < PYTHON_OLDEST_MINOR)
-            return false;
-        *layout = fixed_layouts[minor - PYTHON_OLDEST_MINOR];
-    }
-    layout->line_format = minor >= 11 ? PYTHON_LOCATIONS : minor == 10 ? PYTHON_LINETABLE : PYTHON_LNOTAB;
+    if (minor >= FIRST_PUBLISHED_MINOR)
+        return read_published(layout, minor, runtime);
+    if (minor < PYTHON_OLDEST_MINOR)
+        return false;
+    *layout = known_layouts[minor - PYTHON_OLDEST_MINOR];
     return true;
 }
