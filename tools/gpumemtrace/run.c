@@ -54,30 +54,55 @@ static void set(const char *name, const char *value)
     exit(STATUS_UNUSABLE);
 }
 
-/* Puts `first` before what a list variable has already. */
-static void set_first(const char *name, const char *first)
-{
-    const char *rest = setting(name);
-    char *list;
-    if (asprintf(&list, "%s%s%s", first, rest ? ":" : "", rest ? rest : "") < 0) {
-        complain(name, "not enough memory");
-        exit(STATUS_UNUSABLE);
-    }
-    set(name, list);
-    free(list);
-}
+#define PRELOAD_SEPARATORS ": " /* as the dynamic linker reads the list */
 
-/* Whether the list, separated by colons or spaces as the dynamic linker reads it, names the file already. */
+/* Whether the list names the file already. */
 static bool is_listed(const char *list, const char *path)
 {
     size_t length = strlen(path);
     for (const char *at = list; at && *at;) {
-        size_t word = strcspn(at, ": ");
+        size_t word = strcspn(at, PRELOAD_SEPARATORS);
         if (word == length && memcmp(at, path, length) == 0)
             return true;
         at += word + (at[word] ? 1 : 0);
     }
     return false;
+}
+
+/* A sanitizer's runtime ends the program when anything is loaded before it. Returns the length of what must
+ * stay at the front, its separator included. */
+static size_t length_of_sanitizers(const char *list)
+{
+    static const char *const runtimes[] = {"libasan.", "libtsan.", "libubsan.", "liblsan.", "libclang_rt."};
+    const char *at = list;
+    for (bool found = true; found && *at;) {
+        size_t word = strcspn(at, PRELOAD_SEPARATORS);
+        const char *slash = memrchr(at, '/', word), *name = slash ? slash + 1 : at;
+        found = false;
+        for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++)
+            found |= strncmp(name, runtimes[i], strlen(runtimes[i])) == 0;
+        if (found)
+            at += word + strspn(at + word, PRELOAD_SEPARATORS);
+    }
+    return (size_t)(at - list);
+}
+
+static void put_in_preload(const char *library)
+{
+    const char *list = setting("LD_PRELOAD");
+    char *whole;
+    if (is_listed(list, library))
+        return;
+    int front = list ? (int)length_of_sanitizers(list) : 0;
+    const char *rest = list ? list + front : "";
+    bool open_end = front > 0 && !strchr(PRELOAD_SEPARATORS, list[front - 1]);
+    if (asprintf(&whole, "%.*s%s%s%s%s", front, list ? list : "", open_end ? ":" : "", library,
+                 *rest ? ":" : "", rest) < 0) {
+        complain("LD_PRELOAD", "not enough memory");
+        exit(STATUS_UNUSABLE);
+    }
+    set("LD_PRELOAD", whole);
+    free(whole);
 }
 
 static int preload_library(void)
@@ -91,12 +116,11 @@ static int preload_library(void)
                   : "not found beside this program nor in ../lib; GPUMEMTRACE_LIBRARY can say where it is");
         return -1;
     }
-    if (strpbrk(library, ": ")) {
+    if (strpbrk(library, PRELOAD_SEPARATORS)) {
         complain(library, "LD_PRELOAD cannot hold a path with spaces or colons");
         return -1;
     }
-    if (!is_listed(setting("LD_PRELOAD"), library))
-        set_first("LD_PRELOAD", library);
+    put_in_preload(library);
     return 0;
 }
 
@@ -108,7 +132,14 @@ static int prepend_simulated_gpu(void)
                  "its libcuda.so.1 is not beside this program nor in ../lib/gpumemtrace/simgpu");
         return -1;
     }
-    set_first("LD_LIBRARY_PATH", folder);
+    const char *rest = setting("LD_LIBRARY_PATH");
+    char *whole;
+    if (asprintf(&whole, "%s%s%s", folder, rest ? ":" : "", rest ? rest : "") < 0) {
+        complain("LD_LIBRARY_PATH", "not enough memory");
+        return -1;
+    }
+    set("LD_LIBRARY_PATH", whole);
+    free(whole);
     return 0;
 }
 
