@@ -59,13 +59,14 @@ struct trace_header {
  *   NATIVE   u module + 1 (0: none), u offset
  *   PYTHON   u function, u file, u line (0: unknown)
  *   STACK    u n, n times s (frame id - the previous frame id, the first from 0); innermost first
- *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none)
+ *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none; of 16 bits)
  *   PROCESS  u n, n string ids: exe, host, rank (empty: none), then the arguments
  *   NOTE     u string                   a sentence for the report's notes
  *
  * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
  * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
- * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u
+ * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u. ERROR and DEVICE are ints in 32
+ * bits of two's complement.
  */
 enum trace_tag {
     TRACE_STRING = 1,

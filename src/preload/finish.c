@@ -138,7 +138,7 @@ static void note_lost_recording(void)
     if (preload.writer.error == 0 || preload.stem[0] == '\0')
         return;
     snprintf(note, sizeof note,
-             preload.writer.error == EFBIG
+             preload.writer.at_limit
                  ? "The recording reached GPUMEMTRACE_MAX_TRACE and ends early; this report does not."
                  : "The recording ends early (%s); this report does not.",
              strerror(preload.writer.error));

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -172,7 +173,7 @@ static bool read_site(struct reading *reading)
     if (!get_optional_id(reading, catalog_stack_count(catalog), &site.stack) ||
         !get_id(reading, catalog_string_count(catalog), &site.api) ||
         !get_below(reading, FAMILY_COUNT, &family) || !get_below(reading, SPACE_COUNT, &space) ||
-        !get_below(reading, (uint64_t)INT16_MAX + 1, &device))
+        !get_below(reading, (uint64_t)UINT16_MAX + 1, &device))
         return false;
     site.family = (uint8_t)family;
     site.space = (uint8_t)space;
@@ -256,13 +257,13 @@ static bool get_event_fields(struct reading *reading, struct event *event, unsig
         return false;
     if ((fields & FIELD_BORN) && !get(reading, &event->born_ns))
         return false;
-    if ((fields & FIELD_ERROR) && !get_below(reading, (uint64_t)INT32_MAX + 1, &error))
+    if ((fields & FIELD_ERROR) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &error))
         return false;
     if ((fields & FIELD_FREE_BYTES) && !get(reading, &event->free_bytes))
         return false;
     if ((fields & FIELD_TOTAL_BYTES) && !get(reading, &event->total_bytes))
         return false;
-    if ((fields & FIELD_DEVICE) && !get_below(reading, (uint64_t)INT16_MAX + 1, &device))
+    if ((fields & FIELD_DEVICE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &device))
         return false;
     event->context = (uint32_t)context;
     event->error = (int32_t)error;
@@ -362,74 +363,82 @@ static void finish(struct recording *recording, const struct reading *reading,
     recording->note_count = notes == NULL ? 0 : reading->notes.count;
     if (process->end == PROCESS_EXITED)
         process->duration_ns = header->end_ns;
-    else if (process_is_alive(process))
+    /* It may have ended well since, but what was read is from when it ran. */
+    else if (process_is_alive(process) || __atomic_load_n(&header->state, __ATOMIC_ACQUIRE) == TRACE_EXITED)
         process->end = PROCESS_RUNNING;
     process->complete =
         recording->file_dropped_events == 0 && ledger_counters(recording->ledger)->dropped_events == 0;
 }
 
-static int read_mapped(struct reading *reading, const uint8_t *bytes, uint64_t size, char *error,
-                       size_t error_bytes)
+static int __attribute__((format(printf, 3, 4)))
+refuse(char *error, size_t error_bytes, const char *format, ...)
 {
-    struct recording *recording = reading->recording;
-    struct trace_header header;
-    memcpy(&header, bytes, sizeof header);
-    if (header.version > TRACE_VERSION || header.version == 0) {
-        snprintf(error, error_bytes,
-                 "written by a newer version of gpumemtrace (format %u; this one reads %u)",
-                 (unsigned)header.version, (unsigned)TRACE_VERSION);
-        return -1;
-    }
-    uint64_t committed =
-        __atomic_load_n(&((const struct trace_header *)(const void *)bytes)->committed, __ATOMIC_ACQUIRE);
-    if (header.header_size < sizeof header || header.header_size > committed || committed > size) {
-        snprintf(error, error_bytes, "damaged: its header says %llu bytes and the file has %llu",
-                 (unsigned long long)committed, (unsigned long long)size);
-        return -1;
-    }
-    recording->file_bytes = committed;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(error, error_bytes, format, values);
+    va_end(values);
+    return -1;
+}
+
+/* All records in [header_size, committed) of the mapped file. */
+static int read_records(struct reading *reading, const uint8_t *bytes, const struct trace_header *header,
+                        uint64_t committed, char *error, size_t error_bytes)
+{
+    reading->recording->file_bytes = committed;
     reading->start = bytes;
-    reading->at = bytes + header.header_size;
+    reading->at = bytes + header->header_size;
     reading->end = bytes + committed;
-    bool good = take_header(recording, &header) || fail(reading, "not enough memory");
-    while (good && reading->at < reading->end) {
+    while (reading->at < reading->end) {
         const uint8_t *record = reading->at;
-        good = read_record(reading);
-        if (!good)
-            reading->at = record;
+        if (!read_record(reading))
+            return refuse(error, error_bytes, "damaged at byte %llu: %s",
+                          (unsigned long long)(record - reading->start), reading->wrong);
     }
-    if (!good) {
-        snprintf(error, error_bytes, "damaged at byte %llu: %s",
-                 (unsigned long long)(reading->at - reading->start), reading->wrong);
-        return -1;
-    }
-    finish(recording, reading, &header);
+    finish(reading->recording, reading, header);
     return 0;
+}
+
+/* `header` is the file's own, mapped; a process that still runs may change it. */
+static int read_file(struct reading *reading, int fd, const struct trace_header *header, char *error,
+                     size_t error_bytes)
+{
+    struct stat status;
+    if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
+        return refuse(error, error_bytes, "not a recording of gpumemtrace");
+    if (header->version > TRACE_VERSION)
+        return refuse(error, error_bytes,
+                      "written by a newer version of gpumemtrace (format %u; this one reads %u)",
+                      (unsigned)header->version, (unsigned)TRACE_VERSION);
+    if (!take_header(reading->recording, header))
+        return refuse(error, error_bytes, "not enough memory");
+    /* In this order: the process makes the file longer before it commits to its new end. */
+    uint64_t committed = __atomic_load_n(&header->committed, __ATOMIC_ACQUIRE);
+    if (fstat(fd, &status) != 0)
+        return refuse(error, error_bytes, "%s", strerror(errno));
+    if (header->version == 0 || header->header_size < sizeof *header || header->header_size > committed ||
+        committed > (uint64_t)status.st_size)
+        return refuse(error, error_bytes, "damaged: its header says %llu bytes and the file has %llu",
+                      (unsigned long long)committed, (unsigned long long)status.st_size);
+    const uint8_t *bytes = mmap(NULL, committed, PROT_READ, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED)
+        return refuse(error, error_bytes, "%s", strerror(errno));
+    int result = read_records(reading, bytes, header, committed, error, error_bytes);
+    munmap((void *)(uintptr_t)bytes, committed);
+    return result;
 }
 
 static int read_open(struct reading *reading, int fd, char *error, size_t error_bytes)
 {
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        snprintf(error, error_bytes, "not a regular file");
-        return -1;
-    }
-    uint64_t size = (uint64_t)status.st_size;
-    if (size < TRACE_HEADER_SIZE) {
-        snprintf(error, error_bytes, "not a recording of gpumemtrace (too short)");
-        return -1;
-    }
-    const uint8_t *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED) {
-        snprintf(error, error_bytes, "%s", strerror(errno));
-        return -1;
-    }
-    int result = -1;
-    if (memcmp(bytes, TRACE_MAGIC, sizeof TRACE_MAGIC) != 0)
-        snprintf(error, error_bytes, "not a recording of gpumemtrace");
-    else
-        result = read_mapped(reading, bytes, size, error, error_bytes);
-    munmap((void *)(uintptr_t)bytes, size);
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+        return refuse(error, error_bytes, "not a regular file");
+    if (status.st_size < TRACE_HEADER_SIZE)
+        return refuse(error, error_bytes, "not a recording of gpumemtrace (too short)");
+    void *header = mmap(NULL, TRACE_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    if (header == MAP_FAILED)
+        return refuse(error, error_bytes, "%s", strerror(errno));
+    int result = read_file(reading, fd, header, error, error_bytes);
+    munmap(header, TRACE_HEADER_SIZE);
     return result;
 }
 

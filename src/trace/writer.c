@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,12 +31,21 @@ bool trace_writer_is_open(const struct trace_writer *writer)
     return writer->header != NULL;
 }
 
+/* A file that grows beyond the process's own limit (ulimit -f) costs it a SIGXFSZ, which kills. */
+static bool is_beyond_file_limit(uint64_t end)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+}
+
 /* Allocates disk space up to `end`: by fallocate, or where the file system cannot, by writing zeros. 0 or an
  * errno. */
 static int reserve(struct trace_writer *writer, uint64_t end)
 {
     if (end <= writer->reserved_end)
         return 0;
+    if (is_beyond_file_limit(end))
+        return EFBIG;
     uint64_t bytes = end - writer->reserved_end;
     if (fallocate(writer->fd, 0, (off_t)writer->reserved_end, (off_t)bytes) != 0) {
         static const char zeros[4096];
@@ -65,7 +75,8 @@ static void unmap_window(struct trace_writer *writer)
 static int move_window(struct trace_writer *writer)
 {
     uint64_t start = writer->position / PAGE_BYTES * PAGE_BYTES;
-    if (start + WINDOW_BYTES > writer->limit)
+    writer->at_limit = start + WINDOW_BYTES > writer->limit;
+    if (writer->at_limit)
         return EFBIG;
     int error = reserve(writer, start + WINDOW_BYTES);
     if (error != 0)
@@ -181,6 +192,7 @@ void trace_put_string(struct trace_writer *writer, const char *text, uint64_t by
 
 void trace_put_module(struct trace_writer *writer, const struct module *module, uint32_t path)
 {
+    uint32_t build_id_bytes = module->build_id_bytes < BUILD_ID_MAX ? module->build_id_bytes : BUILD_ID_MAX;
     uint8_t *at = begin(writer, 1 + 7 * VARINT_MAX_BYTES + BUILD_ID_MAX);
     if (at == NULL)
         return;
@@ -191,9 +203,9 @@ void trace_put_module(struct trace_writer *writer, const struct module *module, 
     at = varint_put(at, module->end - module->start);
     at = varint_put(at, module->file_size);
     at = varint_put(at, module->file_mtime_ns);
-    at = varint_put(at, module->build_id_bytes);
-    memcpy(at, module->build_id, module->build_id_bytes);
-    commit(writer, at + module->build_id_bytes);
+    at = varint_put(at, build_id_bytes);
+    memcpy(at, module->build_id, build_id_bytes);
+    commit(writer, at + build_id_bytes);
 }
 
 void trace_put_frame(struct trace_writer *writer, const struct frame *frame)
@@ -241,7 +253,7 @@ void trace_put_site(struct trace_writer *writer, const struct site_key *site)
     at = varint_put(at, site->api);
     at = varint_put(at, site->family);
     at = varint_put(at, site->space);
-    at = varint_put(at, (uint64_t)(site->device + 1));
+    at = varint_put(at, (uint16_t)(site->device + 1));
     commit(writer, at);
 }
 
@@ -288,13 +300,13 @@ static uint8_t *put_fields(struct trace_writer *writer, uint8_t *at, const struc
     if (fields & FIELD_BORN)
         at = varint_put(at, event->born_ns);
     if (fields & FIELD_ERROR)
-        at = varint_put(at, (uint64_t)event->error);
+        at = varint_put(at, (uint32_t)event->error);
     if (fields & FIELD_FREE_BYTES)
         at = varint_put(at, event->free_bytes);
     if (fields & FIELD_TOTAL_BYTES)
         at = varint_put(at, event->total_bytes);
     if (fields & FIELD_DEVICE)
-        at = varint_put(at, (uint64_t)event->device);
+        at = varint_put(at, (uint32_t)event->device);
     return at;
 }
 

@@ -23,7 +23,8 @@ struct trace_writer {
     uint64_t position; /* next byte to write; committed once the record is whole */
     uint64_t previous_time_ns, previous_number[KEY_SPACE_COUNT];
     uint64_t dropped_events; /* as the header says it, for when there is none */
-    int error;               /* errno that ended the recording, 0 while all is well; EFBIG: the limit */
+    int error;               /* errno that ended the recording, 0 while all is well */
+    bool at_limit;           /* … and then, whether it was `limit` */
 };
 
 /* Creates `path` (it must not exist; mode 0600; links are not followed) and writes the header. 0 or an errno.
