@@ -98,19 +98,28 @@ static struct event choose(struct happenings *happenings)
     return event;
 }
 
-bool happenings_next(struct happenings *happenings, struct event *event, struct block *ended)
+/* What the recorder would pass on. While a free may still be refused, the driver cannot hand out its
+ * address. */
+static bool can_happen(const struct happenings *happenings, const struct event *event)
+{
+    if (event->type == EVENT_RETAIN && ledger_find(happenings->books->ledger, event->key) == NULL)
+        return false;
+    if (event->type == EVENT_TEARDOWN && event->context == 0)
+        return false;
+    return event->type == EVENT_UNFREE || !happenings->can_unfree || event->key != happenings->freed.key;
+}
+
+void happenings_next(struct happenings *happenings, struct event *event, struct block *ended)
 {
     do
         *event = choose(happenings);
-    /* While a free may still be refused, the driver cannot hand out its address. */
-    while (happenings->can_unfree && event->key == happenings->freed.key && event->type != EVENT_UNFREE);
-    bool taken = books_apply(happenings->books, event, ended);
-    if (event->type == EVENT_FREE && taken && random_below(&happenings->seed, 2) == 0) {
+    while (!can_happen(happenings, event));
+    assert_true(books_apply(happenings->books, event, ended));
+    if (event->type == EVENT_FREE && random_below(&happenings->seed, 2) == 0) {
         happenings->freed = *ended;
         happenings->can_unfree = true;
     } else if (event->type == EVENT_UNFREE || event->type == EVENT_TEARDOWN ||
                random_below(&happenings->seed, 5) == 0) {
         happenings->can_unfree = false;
     }
-    return taken;
 }

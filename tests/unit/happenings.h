@@ -18,7 +18,7 @@ struct happenings {
 };
 
 void happenings_start(struct happenings *happenings, struct books *books, uint64_t seed);
-/* The next one, applied to the books. True when it was taken; *ended as ledger_apply() gives it. */
-bool happenings_next(struct happenings *happenings, struct event *event, struct block *ended);
+/* The next one, applied to the books, which must take it; *ended as ledger_apply() gives it. */
+void happenings_next(struct happenings *happenings, struct event *event, struct block *ended);
 
 #endif
