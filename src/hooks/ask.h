@@ -1,0 +1,50 @@
+/*
+ * What hooks ask the driver themselves, in the middle of a call of the program: read-only questions, none of
+ * which allocates, synchronises or leaves a trace in the program's state. Each answers
+ * CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND where the driver has no such function.
+ *
+ * ask_NAME(…) is the driver's NAME, without our own hooks in the way.
+ */
+#ifndef HOOKS_ASK_H
+#define HOOKS_ASK_H
+
+#include <stdatomic.h>
+
+#include "capture/elf_image.h"
+#include "cuda/abi.h"
+
+/* X(name, parameters, arguments) */
+/* clang-format off */
+#define ASKED(X)                                                                                                       \
+    X(cuDriverGetVersion, (int *version), (version))                                                                   \
+    X(cuCtxGetCurrent, (CUcontext *context), (context))                                                                \
+    X(cuCtxGetDevice, (CUdevice *device), (device))                                                                    \
+    X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned int *flags, int *active), (device, flags, active))        \
+    X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address),                         \
+      (data, attribute, address))                                                                                      \
+    X(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes))                           \
+    X(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), (base, bytes, address))        \
+    X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), (stream, status))                         \
+    X(cuStreamGetCaptureInfo_v2, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,      \
+      const CUgraphNode **dependencies, size_t *count), (stream, status, id, graph, dependencies, count))              \
+    X(cuStreamGetCaptureInfo_v3, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,      \
+      const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count),                                 \
+      (stream, status, id, graph, dependencies, edges, count))                                                         \
+    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), (mode))
+/* clang-format on */
+
+#define AS_QUESTION(name, parameters, arguments)                                                             \
+    extern CUresult(*_Atomic asked_##name) parameters;                                                       \
+    static inline CUresult ask_##name parameters                                                             \
+    {                                                                                                        \
+        CUresult(*function) parameters = atomic_load_explicit(&asked_##name, memory_order_acquire);          \
+        return function == NULL ? CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND : function arguments;            \
+    }
+ASKED(AS_QUESTION)
+#undef AS_QUESTION
+
+/* The loaded driver is `image`; later: it is gone. */
+void ask_find_all(const struct elf_image *image);
+void ask_forget_all(void);
+
+#endif

@@ -1,0 +1,171 @@
+/* Nesting, and what is recorded when (call.h). */
+#include "hooks/call.h"
+
+#include "hooks/context.h"
+#include "hooks/graphs.h"
+
+#define PENDING_MAX 8
+
+/* An allocation noted inside a runtime call. */
+struct pending {
+    struct allocation allocation;
+    CUresult rc;
+};
+
+struct thread_calls {
+    unsigned driver_depth, runtime_depth;
+    bool recording;        /* for the runtime call we are in */
+    unsigned driver_calls; /* that acted inside it */
+    unsigned pending_count;
+    struct pending pending[PENDING_MAX];
+};
+
+static __thread struct thread_calls calls __attribute__((tls_model("initial-exec")));
+
+void *call_begin(struct call *call, enum hook_id hook)
+{
+    call->entry_errno = errno;
+    void *real = real_driver(hook);
+    if (real == NULL) {
+        errno = call->entry_errno;
+        return NULL;
+    }
+    call->hook = hook;
+    call->acts = false;
+    if (calls.driver_depth++ == 0) {
+        call->acts = calls.runtime_depth == 0 ? hook_enter() : calls.recording;
+        calls.driver_calls += calls.runtime_depth > 0;
+    }
+    return real;
+}
+
+CUresult call_end(struct call *call, CUresult rc)
+{
+    if (--calls.driver_depth == 0 && calls.runtime_depth == 0)
+        hook_leave();
+    errno = call->left_errno;
+    return rc;
+}
+
+/* The free memory is the current context's device's; asking must not break a capture of this thread's. */
+static void record_no_memory(const struct allocation *allocation, int error)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    place_memory_info(&free_bytes, &total_bytes);
+    record_out_of_memory(allocation, error, free_bytes, total_bytes);
+}
+
+static void record_result(const struct allocation *allocation, int rc)
+{
+    if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
+        record_no_memory(allocation, rc);
+    } else if (rc != CUDA_SUCCESS) {
+        record_failure(allocation, rc);
+    } else {
+        record_allocation(allocation);
+        place_sample(allocation->device);
+    }
+}
+
+/* Records what is pending under the name of the runtime call that we are in. */
+static void flush(const char *api, bool failures)
+{
+    for (unsigned i = 0; i < calls.pending_count; i++) {
+        struct pending *pending = &calls.pending[i];
+        pending->allocation.api = api;
+        if (pending->rc == CUDA_SUCCESS || failures)
+            record_result(&pending->allocation, (int)pending->rc);
+    }
+    calls.pending_count = 0;
+}
+
+static __thread enum hook_id runtime_hook __attribute__((tls_model("initial-exec")));
+
+void call_allocated(struct call *call, CUresult rc, struct allocation *allocation)
+{
+    if (!call->acts)
+        return;
+    allocation->api = hook_symbols[call->hook].bare;
+    place_fill(allocation);
+    if (rc == CUDA_SUCCESS && allocation->key_space == KEY_ADDRESS)
+        graph_forget_address(allocation->key);
+    if (calls.runtime_depth == 0) {
+        record_result(allocation, (int)rc);
+        return;
+    }
+    if (calls.pending_count == PENDING_MAX)
+        flush(hook_symbols[runtime_hook].bare, false);
+    calls.pending[calls.pending_count++] = (struct pending){*allocation, rc};
+}
+
+void call_free(struct call *call, struct freeing *freeing, enum key_space key_space, uint64_t number)
+{
+    freeing->recorded = false;
+    if (!call->acts || number == 0)
+        return;
+    /* It may free what the same runtime call has just allocated. */
+    if (calls.pending_count > 0)
+        flush(hook_symbols[runtime_hook].bare, false);
+    freeing->recorded = record_free(key_space, number, &freeing->block);
+}
+
+void call_freed(struct call *call, CUresult rc, const struct freeing *freeing)
+{
+    if (call->acts && rc != CUDA_SUCCESS && freeing->recorded)
+        record_unfree(&freeing->block);
+}
+
+void *call_begin_runtime(struct call *call, enum hook_id hook, const void *caller)
+{
+    call->entry_errno = errno;
+    void *real = real_runtime(hook, caller);
+    if (real == NULL) {
+        errno = call->entry_errno;
+        return NULL;
+    }
+    call->hook = hook;
+    call->acts = false;
+    /* The driver never calls the runtime, but a callback of the program's that it runs may. */
+    if (calls.runtime_depth++ == 0 && calls.driver_depth == 0) {
+        call->acts = calls.recording = hook_enter();
+        calls.driver_calls = 0;
+        calls.pending_count = 0;
+        runtime_hook = hook;
+    }
+    return real;
+}
+
+static cudaError_t end_runtime(struct call *call, cudaError_t rc)
+{
+    if (--calls.runtime_depth == 0 && calls.driver_depth == 0)
+        hook_leave();
+    errno = call->left_errno;
+    return rc;
+}
+
+cudaError_t call_end_runtime(struct call *call, cudaError_t rc, struct allocation *unseen)
+{
+    if (call->acts) {
+        bool noted = calls.pending_count > 0;
+        bool blind = !noted && (rc != cudaSuccess || calls.driver_calls == 0);
+        flush(hook_symbols[call->hook].bare, rc != cudaSuccess);
+        if (blind && unseen != NULL && (rc != cudaSuccess || unseen->key != 0)) {
+            unseen->api = hook_symbols[call->hook].bare;
+            place_fill(unseen);
+            record_result(unseen, (int)rc);
+        }
+    }
+    return end_runtime(call, rc);
+}
+
+cudaError_t call_end_runtime_free(struct call *call, cudaError_t rc, enum key_space key_space,
+                                  uint64_t number)
+{
+    struct block block;
+    if (call->acts) {
+        flush(hook_symbols[call->hook].bare, false);
+        if (rc == cudaSuccess && calls.driver_calls == 0 && number != 0)
+            record_free(key_space, number, &block);
+    }
+    return end_runtime(call, rc);
+}

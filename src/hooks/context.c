@@ -1,0 +1,278 @@
+/* The contexts of the process and what lies in them (context.h). Looking one up takes no lock. */
+#include "hooks/context.h"
+
+#include <stdatomic.h>
+
+#include "hooks/ask.h"
+#include "hooks/real.h"
+#include "hooks/tables.h"
+
+#define CONTEXTS_MAX 256
+
+enum context_kind { CONTEXT_CREATED = 1, CONTEXT_PRIMARY, CONTEXT_GREEN };
+
+struct place {
+    CUcontext handle; /* NULL: no context is current */
+    int device;
+    uint32_t number; /* recorder_context() of the context that the blocks belong to */
+    enum context_kind kind;
+};
+
+struct known_context {
+    _Atomic(CUcontext) handle; /* NULL: a free entry */
+    _Atomic int device, kind, references;
+    _Atomic uint32_t number;
+};
+
+static struct known_context contexts[CONTEXTS_MAX];
+static _Atomic int context_count; /* entries ever used */
+static _Atomic uint64_t sampled;  /* a bit for each device */
+
+static struct known_context *find(CUcontext handle)
+{
+    int count = atomic_load_explicit(&context_count, memory_order_acquire);
+    for (int i = 0; i < count; i++) {
+        if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == handle)
+            return &contexts[i];
+    }
+    return NULL;
+}
+
+static CUcontext primary_of(CUdevice device)
+{
+    int count = atomic_load_explicit(&context_count, memory_order_acquire);
+    for (int i = 0; i < count; i++) {
+        CUcontext handle = atomic_load_explicit(&contexts[i].handle, memory_order_acquire);
+        if (handle != NULL &&
+            atomic_load_explicit(&contexts[i].kind, memory_order_relaxed) == CONTEXT_PRIMARY &&
+            atomic_load_explicit(&contexts[i].device, memory_order_relaxed) == device)
+            return handle;
+    }
+    return NULL;
+}
+
+/* Under the lock. */
+static void set(struct known_context *entry, const struct place *place)
+{
+    atomic_store_explicit(&entry->device, place->device, memory_order_relaxed);
+    atomic_store_explicit(&entry->kind, place->kind, memory_order_relaxed);
+    atomic_store_explicit(&entry->number, place->number, memory_order_relaxed);
+    atomic_store_explicit(&entry->references, 1, memory_order_relaxed);
+    atomic_store_explicit(&entry->handle, place->handle, memory_order_release);
+}
+
+/* A context too many is not remembered, only asked about each time. */
+static void remember(const struct place *place)
+{
+    if (place->handle == NULL || !tables_lock())
+        return;
+    struct known_context *entry = find(place->handle);
+    if (entry == NULL)
+        entry = find(NULL);
+    int count = atomic_load_explicit(&context_count, memory_order_relaxed);
+    if (entry == NULL && count < CONTEXTS_MAX) {
+        entry = &contexts[count];
+        set(entry, place);
+        atomic_store_explicit(&context_count, count + 1, memory_order_release);
+    } else if (entry != NULL) {
+        set(entry, place);
+    }
+    tables_unlock();
+}
+
+static void forget(CUcontext handle)
+{
+    if (!tables_lock())
+        return;
+    struct known_context *entry = find(handle);
+    if (entry != NULL)
+        atomic_store_explicit(&entry->handle, NULL, memory_order_release);
+    tables_unlock();
+}
+
+/* The primary context of a device where it is active: the one that another reference would be to. The
+ * reference is given back at once. */
+static CUcontext ask_primary(CUdevice device)
+{
+    CUresult (*retain)(CUcontext *, CUdevice) = real_driver(HOOK_cuDevicePrimaryCtxRetain);
+    CUresult (*release)(CUdevice) = real_driver(HOOK_cuDevicePrimaryCtxRelease_v2);
+    CUcontext primary = NULL;
+    unsigned flags = 0;
+    int active = 0;
+    if (retain == NULL || release == NULL ||
+        ask_cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
+        retain(&primary, device) != CUDA_SUCCESS)
+        return NULL;
+    release(device);
+    return primary;
+}
+
+/* Memory of a green context belongs to the primary one. */
+static uint32_t number_for(CUcontext handle, CUdevice device, enum context_kind kind)
+{
+    CUcontext owner = handle;
+    if (kind == CONTEXT_GREEN && device != DEVICE_UNKNOWN) {
+        owner = primary_of(device);
+        if (owner == NULL)
+            owner = ask_primary(device);
+    }
+    return recorder_context(owner != NULL ? owner : handle);
+}
+
+/* A context that we did not see made, or a green one that is seen in use for the first time. It is current.
+ */
+static struct place learn(CUcontext handle, enum context_kind kind)
+{
+    struct place place = {.handle = handle, .device = DEVICE_UNKNOWN, .kind = kind};
+    CUdevice device;
+    if (ask_cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+        place.device = device;
+        if (kind != CONTEXT_GREEN && ask_primary(device) == handle)
+            place.kind = CONTEXT_PRIMARY;
+    }
+    place.number = number_for(handle, place.device, place.kind);
+    if (place.device != DEVICE_UNKNOWN)
+        remember(&place);
+    return place;
+}
+
+static struct place current(void)
+{
+    CUcontext handle = NULL;
+    if (ask_cuCtxGetCurrent(&handle) != CUDA_SUCCESS || handle == NULL)
+        return (struct place){.device = DEVICE_UNKNOWN};
+    const struct known_context *entry = find(handle);
+    if (entry == NULL)
+        return learn(handle, CONTEXT_CREATED);
+    struct place place = {.handle = handle,
+                          .device = atomic_load_explicit(&entry->device, memory_order_relaxed),
+                          .number = atomic_load_explicit(&entry->number, memory_order_relaxed),
+                          .kind =
+                              (enum context_kind)atomic_load_explicit(&entry->kind, memory_order_relaxed)};
+    return place.device != DEVICE_UNKNOWN ? place : learn(handle, place.kind);
+}
+
+int place_current_device(void)
+{
+    return current().device;
+}
+
+static uint32_t context_of(const struct allocation *allocation, const struct place *place)
+{
+    switch (allocation->family) {
+    case FAMILY_VMM:
+        return 0;
+    case FAMILY_IPC:
+        return allocation->key_space == KEY_HANDLE ? 0 : place->number;
+    case FAMILY_POOL:
+    case FAMILY_GRAPH:
+        return place->kind != CONTEXT_CREATED && place->device == allocation->device ? place->number : 0;
+    default:
+        return place->number;
+    }
+}
+
+void place_fill(struct allocation *allocation)
+{
+    struct place place = current();
+    if (!space_infos[allocation->space].per_device)
+        allocation->device = -1;
+    else if (allocation->device == DEVICE_UNKNOWN)
+        allocation->device = place.device;
+    allocation->context = context_of(allocation, &place);
+}
+
+/* In a thread that captures a stream in the global mode, a call that the driver calls unsafe would invalidate
+ * the capture. Saying that we mean it keeps our questions out of that. */
+void place_memory_info(size_t *free_bytes, size_t *total_bytes)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool exchanged = ask_cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+    if (ask_cuMemGetInfo_v2(free_bytes, total_bytes) != CUDA_SUCCESS)
+        *free_bytes = *total_bytes = 0;
+    if (exchanged)
+        ask_cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+void place_sample(int device)
+{
+    size_t free_bytes, total_bytes;
+    if (device < 0 || device >= 64 ||
+        (atomic_load_explicit(&sampled, memory_order_relaxed) >> device & 1) != 0 ||
+        place_current_device() != device)
+        return;
+    atomic_fetch_or_explicit(&sampled, UINT64_C(1) << device, memory_order_relaxed);
+    place_memory_info(&free_bytes, &total_bytes);
+    if (total_bytes != 0)
+        record_memory(device, free_bytes, total_bytes);
+}
+
+static void add(CUcontext handle, CUdevice device, enum context_kind kind)
+{
+    struct place place = {
+        .handle = handle, .device = device, .kind = kind, .number = number_for(handle, device, kind)};
+    remember(&place);
+}
+
+void context_created(CUcontext context, CUdevice device)
+{
+    add(context, device, CONTEXT_CREATED);
+}
+
+void context_is_primary(CUcontext context, CUdevice device)
+{
+    const struct known_context *known = find(context);
+    if (known == NULL || atomic_load_explicit(&known->kind, memory_order_relaxed) != CONTEXT_PRIMARY)
+        add(context, device, CONTEXT_PRIMARY);
+}
+
+void context_is_green(CUcontext context)
+{
+    /* Its device is asked for when it is current. */
+    if (find(context) == NULL)
+        add(context, DEVICE_UNKNOWN, CONTEXT_GREEN);
+}
+
+static int change_references(CUcontext context, int by)
+{
+    struct known_context *entry = find(context);
+    return entry == NULL ? 1 : atomic_fetch_add_explicit(&entry->references, by, memory_order_relaxed) + by;
+}
+
+void context_attached(CUcontext context)
+{
+    change_references(context, 1);
+}
+
+bool context_detached(CUcontext context)
+{
+    return change_references(context, -1) <= 0;
+}
+
+void context_ended(CUcontext context)
+{
+    record_teardown(context);
+    forget(context);
+}
+
+void context_primary_ended(CUdevice device)
+{
+    CUcontext primary = primary_of(device);
+    if (primary != NULL)
+        context_ended(primary);
+}
+
+void context_primaries_checked(void)
+{
+    int count = atomic_load_explicit(&context_count, memory_order_acquire);
+    for (int i = 0; i < count; i++) {
+        CUcontext handle = atomic_load_explicit(&contexts[i].handle, memory_order_acquire);
+        CUdevice device = atomic_load_explicit(&contexts[i].device, memory_order_relaxed);
+        unsigned flags;
+        int active = 1;
+        if (handle != NULL &&
+            atomic_load_explicit(&contexts[i].kind, memory_order_relaxed) == CONTEXT_PRIMARY &&
+            ask_cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+            context_ended(handle);
+    }
+}

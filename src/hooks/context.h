@@ -1,0 +1,51 @@
+/*
+ * Where a block lies and whose end takes it along.
+ *
+ * The device is that of the context that is current to the calling thread, except where the API itself names
+ * a device or a pool. Which blocks go with a context:
+ *   - plain, pitched, managed, pinned and registered memory, arrays, and what was opened by IPC or mapped
+ * from external memory: with the context that was current. NVIDIA: cuCtxDestroy and cuDevicePrimaryCtxReset
+ * destroy "all resources associated with" the context; "portable" pinned memory is usable everywhere but
+ * still belongs to one.
+ *   - memory from pools, and of graphs: a pool is the device's, not a context's, so destroying a context that
+ *     cuCtxCreate made leaves it alone. With the primary context the device itself goes back to its first
+ * state (cudaDeviceReset "destroys all allocations … on the current device"), and that takes it along.
+ *   - cuMemCreate's handles and imported ones: with no context. They need none to be made; only their own
+ * references and mappings keep them. Memory allocated while a green context is current belongs to the primary
+ * context of its device.
+ */
+#ifndef HOOKS_CONTEXT_H
+#define HOOKS_CONTEXT_H
+
+#include <stddef.h>
+
+#include "cuda/abi.h"
+#include "preload/recorder.h"
+
+#define DEVICE_UNKNOWN (-1)
+
+/* Fills in device and context of an allocation by the rules above. A device that is set already stays. */
+void place_fill(struct allocation *allocation);
+
+/* The device of the current context; DEVICE_UNKNOWN without one. */
+int place_current_device(void);
+
+/* After an allocation on `device`: has the driver's own figures recorded, once for each device. */
+void place_sample(int device);
+/* The driver's figures for the current context's device; 0, 0 when it would not tell. */
+void place_memory_info(size_t *free_bytes, size_t *total_bytes);
+
+/* What the context hooks saw, each after the real call succeeded. */
+void context_created(CUcontext context, CUdevice device);
+void context_attached(CUcontext context);
+/* True when no reference is left. */
+bool context_detached(CUcontext context);
+void context_is_primary(CUcontext context, CUdevice device);
+void context_is_green(CUcontext context);
+/* Every block of it ends. */
+void context_ended(CUcontext context);
+void context_primary_ended(CUdevice device);
+/* Some reference to some primary context was given back: those that were the last end. */
+void context_primaries_checked(void);
+
+#endif
