@@ -51,39 +51,9 @@ void capture_start(enum capture_mode mode, uint32_t depth, void (*note)(const ch
     errno = saved;
 }
 
-/* Index of the first address inside the interpreter, or `count`. */
-static uint32_t find_interpreter(const uintptr_t *addresses, uint32_t count, struct elf_extent range)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (addresses[i] - range.start < range.bytes)
-            return i;
-    return count;
-}
-
-/* Fills the buffer with the addresses up to the interpreter and returns their number. The interpreter's own
- * frames can outnumber the rest, so at first no more is asked for than it took lately. */
-static uint32_t walk_to_interpreter(struct thread_buffer *buffer, struct elf_extent range)
-{
-    uint32_t asked = buffer->interpreter_at != 0 ? buffer->interpreter_at : FIRST_HINT;
-    uint32_t count, end;
-    for (;; asked *= 2) {
-        asked = asked < buffer->native_max ? asked : buffer->native_max;
-        count = native_walk(buffer->native, asked);
-        end = find_interpreter(buffer->native, count, range);
-        if (end < count || count < asked || asked == buffer->native_max)
-            break;
-    }
-    uint32_t reached = end < count ? end + 1 : count;
-    if (reached >= buffer->interpreter_at)
-        buffer->interpreter_at = reached;
-    else
-        buffer->interpreter_at -= (buffer->interpreter_at - reached + 7) / 8;
-    return end;
-}
-
-/* The first address that is not this library's own; in a program it is part of, the first beyond
- * capture_take(). */
-static uint32_t skip_own(const uintptr_t *addresses, uint32_t count, uintptr_t caller)
+/* How many of the first addresses are this library's own; where it is part of the program, all up to
+ * `caller`. */
+static uint32_t count_own(const uintptr_t *addresses, uint32_t count, uintptr_t caller)
 {
     uint32_t i = 0;
     if (capture.own.bytes != 0) {
@@ -96,21 +66,69 @@ static uint32_t skip_own(const uintptr_t *addresses, uint32_t count, uintptr_t c
     return i < count && addresses[i] == caller ? i : 0;
 }
 
-static uint64_t mix_addresses(uint64_t hash, const uintptr_t *addresses, uint32_t count)
+#define MIX UINT64_C(0x9e3779b97f4a7c15)
+
+/* Mixes the addresses before the first that lies in `range` into *hash and returns their number. By four: no
+ * multiplication waits for the one before. */
+static inline uint32_t mix_up_to(const uintptr_t *addresses, uint32_t count, struct elf_extent range,
+                                 uint64_t *hash)
 {
-    /* Two sums, so that one multiplication need not wait for the other. */
-    uint64_t other = count;
+    uint64_t a = *hash, b = 1, c = 2, d = 3;
     uint32_t i = 0;
-    for (; i + 1 < count; i += 2) {
-        hash = (hash ^ addresses[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        other = (other ^ addresses[i + 1]) * UINT64_C(0xc2b2ae3d27d4eb4f);
-        hash ^= hash >> 32;
-        other ^= other >> 32;
+    for (; i + 4 <= count; i += 4) {
+        const uintptr_t *four = addresses + i;
+        if ((four[0] - range.start < range.bytes) | (four[1] - range.start < range.bytes) |
+            (four[2] - range.start < range.bytes) | (four[3] - range.start < range.bytes))
+            break;
+        a = (a ^ four[0]) * MIX;
+        b = (b ^ four[1]) * MIX;
+        c = (c ^ four[2]) * MIX;
+        d = (d ^ four[3]) * MIX;
     }
-    if (i < count)
-        hash = (hash ^ addresses[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ other) * UINT64_C(0xd6e8feb86659fd93);
-    return hash ^ hash >> 32;
+    for (; i < count && addresses[i] - range.start >= range.bytes; i++)
+        a = (a ^ addresses[i]) * MIX;
+    a = (a ^ a >> 32 ^ i) * MIX;
+    b = (b ^ b >> 32) * MIX;
+    c = (c ^ c >> 32) * MIX;
+    d = (d ^ d >> 32) * MIX;
+    a = (a ^ (b << 13 | b >> 51) ^ (c << 29 | c >> 35) ^ (d << 47 | d >> 17)) * MIX;
+    *hash = a ^ a >> 32;
+    return i;
+}
+
+/* The native half. With a range, it ends at the first address in there: these are the interpreter's own
+ * frames, which can outnumber the rest, so at first no more is asked for than it took lately to reach them.
+ */
+static inline void take_native(struct raw_stack *stack, struct thread_buffer *buffer, struct elf_extent range,
+                               uintptr_t caller)
+{
+    uint32_t max = buffer->native_max, asked = max, count, own, kept;
+    uint64_t hash;
+    if (range.bytes != 0)
+        asked = buffer->interpreter_at != 0 ? buffer->interpreter_at : FIRST_HINT;
+    for (;; asked *= 2) {
+        asked = asked < max ? asked : max;
+        count = native_walk(buffer->native, asked);
+        own = count_own(buffer->native, count, caller);
+        hash = stack->hash;
+        kept = mix_up_to(buffer->native + own, count - own, range, &hash);
+        if (own + kept < count || count < asked || asked == max)
+            break;
+    }
+    if (range.bytes != 0) {
+        uint32_t reached = own + kept < count ? own + kept + 1 : count;
+        if (reached >= buffer->interpreter_at)
+            buffer->interpreter_at = reached;
+        else
+            buffer->interpreter_at -= (buffer->interpreter_at - reached + 7) / 8;
+    }
+    stack->native = buffer->native + own;
+    stack->native_count = kept;
+    stack->hash = hash;
+    if (kept > capture.depth) {
+        stack->native_count = capture.depth;
+        mix_up_to(stack->native, capture.depth, (struct elf_extent){0}, &stack->hash);
+    }
 }
 
 __attribute__((noinline)) void capture_take(struct raw_stack *stack)
@@ -121,22 +139,13 @@ __attribute__((noinline)) void capture_take(struct raw_stack *stack)
     int saved = errno;
     struct thread_buffer *buffer = thread_buffer_get();
     if (buffer != NULL) {
+        struct elf_extent range = {0};
         stack->native = buffer->native;
         stack->python = buffer->python;
-        uint64_t hash = 0;
         if (capture.mode & CAPTURE_PYTHON)
-            stack->python_count = python_walk(buffer->python, buffer->python_max, &hash);
-        if (capture.mode & CAPTURE_NATIVE) {
-            struct elf_extent range = {0};
-            if (stack->python_count != 0)
-                range = python_interpreter();
-            uint32_t count = range.bytes != 0 ? walk_to_interpreter(buffer, range)
-                                              : native_walk(buffer->native, buffer->native_max);
-            uint32_t own = skip_own(buffer->native, count, (uintptr_t)__builtin_return_address(0));
-            stack->native += own;
-            stack->native_count = count - own < capture.depth ? count - own : capture.depth;
-        }
-        stack->hash = mix_addresses(hash, stack->native, stack->native_count);
+            stack->python_count = python_walk(buffer->python, buffer->python_max, &stack->hash, &range);
+        if (capture.mode & CAPTURE_NATIVE)
+            take_native(stack, buffer, range, (uintptr_t)__builtin_return_address(0));
     }
     errno = saved;
 }

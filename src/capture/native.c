@@ -19,14 +19,13 @@
 #error "no libunwind names for this processor"
 #endif
 
-typedef int backtrace_function(void **addresses, int max);
 typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
 
-static struct {
-    _Atomic(backtrace_function *) backtrace;
-    flush_function *flush;
-    void **address_space;
-} unwinder;
+_Atomic(native_backtrace *) native_unwinder;
+
+/* Of libunwind; NULL without. */
+static flush_function *flush;
+static void **address_space;
 
 /* libc's own function, past anything put in front of it: which symbol version carries it depends on the libc.
  */
@@ -41,7 +40,7 @@ static void *libc_function(const char *name)
     return NULL;
 }
 
-static backtrace_function *open_libunwind(void)
+static native_backtrace *open_libunwind(void)
 {
     void *(*open)(const char *, int) = libc_function("dlopen");
     if (open == NULL)
@@ -50,14 +49,14 @@ static backtrace_function *open_libunwind(void)
     struct elf_image image;
     if (map == NULL || !elf_image_open(&image, map->l_addr, map->l_ld))
         return NULL;
-    unwinder.flush = elf_image_address(&image, UNWIND_PREFIX "flush_cache");
-    unwinder.address_space = elf_image_address(&image, UNWIND_LOCAL_PREFIX "local_addr_space");
+    flush = elf_image_address(&image, UNWIND_PREFIX "flush_cache");
+    address_space = elf_image_address(&image, UNWIND_LOCAL_PREFIX "local_addr_space");
     return elf_image_address(&image, "unw_backtrace");
 }
 
 void native_start(void (*note)(const char *sentence))
 {
-    backtrace_function *function = open_libunwind();
+    native_backtrace *function = open_libunwind();
     if (function == NULL) {
         function = libc_function("backtrace");
         note(function != NULL
@@ -69,20 +68,11 @@ void native_start(void (*note)(const char *sentence))
     void *first[4];
     if (function != NULL)
         function(first, 4);
-    atomic_store_explicit(&unwinder.backtrace, function, memory_order_release);
-}
-
-uint32_t native_walk(uintptr_t *addresses, uint32_t max)
-{
-    backtrace_function *function = atomic_load_explicit(&unwinder.backtrace, memory_order_acquire);
-    if (function == NULL)
-        return 0;
-    int count = function((void **)addresses, (int)max);
-    return count < 0 ? 0 : (uint32_t)count;
+    atomic_store_explicit(&native_unwinder, function, memory_order_release);
 }
 
 void native_modules_changed(void)
 {
-    if (unwinder.flush != NULL && unwinder.address_space != NULL)
-        unwinder.flush(*unwinder.address_space, 0, 0);
+    if (flush != NULL && address_space != NULL)
+        flush(*address_space, 0, 0);
 }

@@ -6,14 +6,25 @@
 #ifndef CAPTURE_NATIVE_H
 #define CAPTURE_NATIVE_H
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+
+typedef int native_backtrace(void **addresses, int max);
+
+extern _Atomic(native_backtrace *) native_unwinder; /* NULL: there is none */
 
 /* May call the dynamic linker. Says through `note` what cannot be had. */
 void native_start(void (*note)(const char *sentence));
 
-/* Up to `max` return addresses, from a function near the caller outwards; ends where there is no more to
- * find. Changes errno. */
-uint32_t native_walk(uintptr_t *addresses, uint32_t max);
+/* Up to `max` return addresses, from the calling function outwards; ends where there is no more to find.
+ * Changes errno. Inline, so as not to be a frame itself. */
+static inline uint32_t native_walk(uintptr_t *addresses, uint32_t max)
+{
+    native_backtrace *unwinder = atomic_load_explicit(&native_unwinder, memory_order_acquire);
+    int count = unwinder != NULL ? unwinder((void **)addresses, (int)max) : 0;
+    return count < 0 ? 0 : (uint32_t)count;
+}
 
 /* After modules were unloaded: forget what is known about addresses. */
 void native_modules_changed(void);

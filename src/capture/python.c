@@ -34,31 +34,36 @@ static void say_unreadable(int minor)
     say(sentence);
 }
 
-/* The calling thread's state when its frames can be read now, NULL when not. */
-static const void *readable_thread(struct python_runtime *python)
-{
-    enum python_state state = atomic_load_explicit(&python->state, memory_order_acquire);
-    const void *thread_state = NULL;
-    if (state != PYTHON_UNREADABLE && !python->is_finalizing())
-        thread_state = python->this_thread_state();
-    if (__builtin_expect(state == PYTHON_UNCHECKED && thread_state != NULL, 0))
-        state = python_check(python, thread_state);
-    if (__builtin_expect(state == PYTHON_UNREADABLE, 0))
-        say_unreadable(python->minor);
-    return state == PYTHON_GOOD ? thread_state : NULL;
-}
-
-uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash)
+/* The interpreter when it is, or now turns out to be, readable. */
+static struct python_runtime *make_ready(void)
 {
     struct python_runtime *python = python_find();
-    const void *thread_state = python != NULL ? readable_thread(python) : NULL;
-    return thread_state != NULL ? python->walk(python, thread_state, frames, max, hash) : 0;
+    if (python == NULL)
+        return NULL;
+    enum python_state state = atomic_load_explicit(&python->state, memory_order_acquire);
+    if (state == PYTHON_UNCHECKED && !python->is_finalizing()) {
+        const void *thread_state = python->this_thread_state();
+        if (thread_state != NULL)
+            state = python_check(python, thread_state);
+    }
+    if (state == PYTHON_UNREADABLE)
+        say_unreadable(python->minor);
+    return state == PYTHON_GOOD ? python : NULL;
 }
 
-struct elf_extent python_interpreter(void)
+uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash,
+                     struct elf_extent *interpreter)
 {
-    const struct python_runtime *python = python_found();
-    return python != NULL ? python->code : (struct elf_extent){0};
+    struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
+    if (__builtin_expect(python == NULL, 0))
+        python = make_ready();
+    if (python == NULL || python->is_finalizing())
+        return 0;
+    const void *thread_state = python->this_thread_state();
+    uint32_t count = thread_state != NULL ? python->walk(python, thread_state, frames, max, hash) : 0;
+    if (count != 0)
+        *interpreter = python->code;
+    return count;
 }
 
 void python_modules_changed(void)
@@ -68,7 +73,7 @@ void python_modules_changed(void)
 
 void capture_python_name(const struct python_frame *frame, struct python_name *name)
 {
-    const struct python_runtime *python = python_found();
+    const struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
     name->function[0] = name->file[0] = '\0';
     name->line = 0;
     if (python == NULL || frame->code == NULL)

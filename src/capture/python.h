@@ -17,12 +17,11 @@
  * python_walk(). */
 void python_start(void (*note)(const char *sentence));
 
-/* Up to `max` frames, innermost first; mixes them into *hash. */
-uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash);
-
-/* Where the interpreter's machine code lies, as far as it can be told from the program that embeds it: native
- * frames from there on are the interpreter's own business. `bytes` is 0 when unknown. */
-struct elf_extent python_interpreter(void);
+/* Up to `max` frames, innermost first; mixes them into *hash. With at least one, `interpreter` gets where the
+ * interpreter's machine code lies, as far as it can be told from the program that embeds it, or 0 bytes:
+ * native frames from there on are the interpreter's own business. */
+uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash,
+                     struct elf_extent *interpreter);
 
 /* After modules were unloaded: the interpreter may be one of them. */
 void python_modules_changed(void);

@@ -121,5 +121,7 @@ enum python_state python_check(struct python_runtime *python, const void *thread
     }
     if (state != PYTHON_UNCHECKED)
         atomic_store_explicit(&python->state, state, memory_order_release);
+    if (state == PYTHON_GOOD)
+        atomic_store_explicit(&python_ready, python, memory_order_release);
     return state;
 }

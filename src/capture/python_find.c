@@ -26,6 +26,8 @@ static struct {
     _Atomic int64_t next_search_ns;
 } found;
 
+_Atomic(struct python_runtime *) python_ready;
+
 struct search {
     const struct elf_image *program;
     struct elf_image program_image;
@@ -192,11 +194,6 @@ struct python_runtime *python_find(void)
     return python != NULL && is_initialised(python) ? take_into_use(python) : NULL;
 }
 
-struct python_runtime *python_found(void)
-{
-    return atomic_load_explicit(&found.current, memory_order_acquire);
-}
-
 static int has_dynamic(struct dl_phdr_info *info, size_t bytes, void *dynamic)
 {
     (void)bytes;
@@ -212,6 +209,7 @@ void python_find_again(void)
     struct python_runtime *python = atomic_load_explicit(&found.pending, memory_order_acquire);
     if (python != NULL && !dl_iterate_phdr(has_dynamic, (void *)python->dynamic)) {
         /* Its description is left behind: another thread may be reading it. */
+        atomic_store_explicit(&python_ready, NULL, memory_order_release);
         atomic_store_explicit(&found.current, NULL, memory_order_release);
         atomic_store_explicit(&found.pending, NULL, memory_order_release);
     }

@@ -32,7 +32,7 @@ struct python_runtime {
     int minor; /* 3.minor; -1: not to be told */
     struct python_layout layout;
     python_walker *walk;
-    struct elf_extent code; /* python_interpreter() */
+    struct elf_extent code; /* for python_walk() */
     const void *dynamic;    /* of its module: tells whether that is still loaded */
 
     /* Of its API, what needs no GIL, takes no reference and cannot fail. */
@@ -48,11 +48,11 @@ struct python_runtime {
 /* A member at `offset` of a structure of the interpreter's. */
 #define PYTHON_FIELD(type, start, offset) (*(type const *)((const char *)(start) + (offset)))
 
-/* An interpreter that has been initialised, or NULL. Cheap when there is one, and when nothing has changed.
- */
+/* The interpreter, once it is found, initialised and proved readable. */
+extern _Atomic(struct python_runtime *) python_ready;
+
+/* An interpreter that has been initialised, or NULL. Cheap when nothing has changed. */
 struct python_runtime *python_find(void);
-/* The one that python_find() last returned, even if it cannot be read. */
-struct python_runtime *python_found(void);
 void python_find_again(void);
 
 /* The walker for a layout: one with its offsets compiled in where it is a known one. */
@@ -61,8 +61,8 @@ python_walker *python_walker_for(const struct python_layout *layout);
 bool python_read_frame(const struct python_runtime *python, const void *frame, struct python_frame *read);
 
 /* Puts the layout to the test on the calling thread's frames, reading nothing that might not be there: every
- * object must be of the type it is taken for and every line the one PyCode_Addr2Line tells. Returns the
- * state, which stays PYTHON_UNCHECKED while there are no frames. */
+ * object must be of the type it is taken for and every line the one PyCode_Addr2Line tells. Makes it
+ * python_ready, or unreadable, or leaves it be while there are no frames. Returns the state. */
 enum python_state python_check(struct python_runtime *python, const void *thread_state);
 
 #endif

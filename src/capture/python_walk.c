@@ -16,8 +16,6 @@ enum { TEXT_KIND = 7, TEXT_IS_COMPACT = 8, TEXT_IS_ASCII = 16, WORD = sizeof(uin
 #define MIX_2 UINT64_C(0xc2b2ae3d27d4eb4f)
 #define MIX_3 UINT64_C(0x165667b19e3779f9)
 #define MIX_4 UINT64_C(0xd6e8feb86659fd93)
-#define MIX_5 UINT64_C(0xa0761d6478bd642f)
-#define MIX_6 UINT64_C(0xe7037ed1a0b428db)
 
 ALWAYS_INLINE uint64_t load_word(const char *at)
 {
@@ -30,10 +28,15 @@ ALWAYS_INLINE uint64_t load_word(const char *at)
 ALWAYS_INLINE uint64_t text_tail(const struct python_layout *layout, const char *text)
 {
     uint32_t state = PYTHON_FIELD(uint32_t, text, layout->text_state) >> layout->text_state_shift;
-    uint64_t bytes = PYTHON_FIELD(uint64_t, text, layout->text_length) * (state & TEXT_KIND);
-    const char *data = text + (state & TEXT_IS_ASCII ? layout->text_ascii_data : layout->text_compact_data);
-    if ((state & TEXT_IS_COMPACT) == 0) /* of a class derived from str: kept elsewhere */
-        return 0;
+    uint64_t bytes = PYTHON_FIELD(uint64_t, text, layout->text_length);
+    const char *data = text + layout->text_ascii_data;
+    if (__builtin_expect((state & (TEXT_IS_ASCII | TEXT_IS_COMPACT)) != (TEXT_IS_ASCII | TEXT_IS_COMPACT),
+                         0)) {
+        if ((state & TEXT_IS_COMPACT) == 0) /* of a class derived from str: kept elsewhere */
+            return 0;
+        bytes *= state & TEXT_KIND;
+        data = text + layout->text_compact_data;
+    }
     return load_word(bytes >= WORD ? data + bytes - WORD : data);
 }
 
@@ -45,20 +48,16 @@ ALWAYS_INLINE uint64_t text_tail(const struct python_layout *layout, const char 
  */
 ALWAYS_INLINE uint64_t fingerprint(const struct python_layout *layout, const void *code)
 {
+    uint64_t mixed = (uintptr_t)code * MIX_1;
+    if (layout->code_version != 0)
+        return mixed + PYTHON_FIELD(uint32_t, code, layout->code_version) * MIX_2;
     const char *name = PYTHON_FIELD(const char *, code, layout->code_name);
-    uint64_t mixed = (uintptr_t)code * MIX_1 + (uintptr_t)name * MIX_2;
-    if (layout->code_version != 0) {
-        mixed += PYTHON_FIELD(uint32_t, code, layout->code_version) * MIX_3;
-    } else {
-        const char *file = PYTHON_FIELD(const char *, code, layout->code_filename);
-        const char *lines = PYTHON_FIELD(const char *, code, layout->code_lines);
-        mixed += PYTHON_FIELD(uint32_t, code, layout->code_first_line) * MIX_3 +
-                 PYTHON_FIELD(uint64_t, name, layout->text_hash) * MIX_4 +
-                 ((uintptr_t)file ^ text_tail(layout, file)) * MIX_5 +
-                 ((uintptr_t)lines ^ PYTHON_FIELD(uint64_t, lines, layout->bytes_size) ^
-                  load_word(lines + layout->bytes_data)) *
-                     MIX_6;
-    }
+    const char *file = PYTHON_FIELD(const char *, code, layout->code_filename);
+    const char *lines = PYTHON_FIELD(const char *, code, layout->code_lines);
+    mixed += PYTHON_FIELD(uint64_t, name, layout->text_hash) * MIX_2;
+    mixed += (text_tail(layout, file) ^ PYTHON_FIELD(uint64_t, lines, layout->bytes_size) << 48) * MIX_3;
+    mixed += (load_word(lines + layout->bytes_data) ^ PYTHON_FIELD(uint32_t, code, layout->code_first_line)) *
+             MIX_4;
     return mixed ^ mixed >> 32;
 }
 
@@ -114,10 +113,9 @@ ALWAYS_INLINE uint32_t walk(const struct python_layout *layout, const struct pyt
         if (!read_frame(layout, python, frame, read))
             continue;
         mixed = (mixed ^ read->fingerprint ^ (uint64_t)(uint32_t)read->byte_offset << 32) * MIX_1;
-        mixed ^= mixed >> 29;
         count++;
     }
-    *hash = mixed;
+    *hash = mixed ^ mixed >> 32;
     return count;
 }
 

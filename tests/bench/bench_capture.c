@@ -55,7 +55,7 @@ static double median(double *values)
 
 __attribute__((noinline)) static int bare_walk(struct bare_frame *frames, int max)
 {
-    const struct python_runtime *python = python_found();
+    const struct python_runtime *python = atomic_load(&python_ready);
     const struct python_layout *layout = &python->layout;
     if (python->is_finalizing())
         return 0;
@@ -91,7 +91,7 @@ EXPORT void bench_capture(struct result *result)
             capture_take(&stack);
         uint64_t middle = now_ns();
         for (int i = 0; unwind != NULL && i < CALLS; i++)
-            unwind(addresses, result->native_frames);
+            unwind(addresses, result->native_frames + 1); /* and the interpreter, where it ends */
         uint64_t end = now_ns();
         capture_ns[round] = (double)(middle - start) / CALLS;
         unwind_ns[round] = (double)(end - middle) / CALLS;
