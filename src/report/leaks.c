@@ -25,5 +25,5 @@ bool report_build_leaks(struct report *report)
         leaks->live_blocks += alive[i].blocks;
     }
     leaks->sites = sites;
-    return report_sum_lines(report, alive, leaks->count, &leaks->lines);
+    return report_sum_lines(report, alive, leaks->count, true, &leaks->lines);
 }

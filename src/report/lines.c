@@ -70,16 +70,16 @@ static bool adds_up(const struct report *report, const struct source_line *line)
 
 static int compare_lines(const void *left, const void *right, const void *context)
 {
-    (void)context;
+    const bool *habits_first = context;
     const struct source_line *a = left, *b = right;
-    if (a->adds_up != b->adds_up)
+    if (*habits_first && a->adds_up != b->adds_up)
         return a->adds_up ? -1 : 1;
     if (a->bytes != b->bytes)
         return a->bytes > b->bytes ? -1 : 1;
     return (a->site > b->site) - (a->site < b->site);
 }
 
-bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count,
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool habits_first,
                       struct line_list *list)
 {
     size_t frame_bytes = ((size_t)catalog_frame_count(report->input->catalog) + 1) * sizeof(uint32_t);
@@ -96,7 +96,7 @@ bool report_sum_lines(struct report *report, const struct holding *holdings, siz
             add_holding(report, &sum, &holdings[i]);
         for (size_t i = 0; i < sum.count; i++)
             sum.lines[i].adds_up = adds_up(report, &sum.lines[i]);
-        done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, NULL);
+        done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, &habits_first);
         *list = (struct line_list){.count = sum.count, .lines = sum.lines};
     }
     if (sum.line_of_frame)

@@ -87,7 +87,7 @@ struct source_line {
 
 struct line_list {
     size_t count;
-    const struct source_line *lines; /* those that add up first, then most bytes first */
+    const struct source_line *lines; /* most bytes first */
 };
 
 struct leaks {
@@ -181,8 +181,9 @@ const char *report_site_title(const struct report *report, uint32_t site, char *
 /* The same for one frame. Long C++ argument lists are shortened unless `full`. */
 const char *frame_title(const struct named_frame *frame, bool full, char *title, size_t bytes);
 
-/* lines.c: sums `count` holdings by title. False when memory ran out. */
-bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count,
+/* lines.c: sums `count` holdings by title; with `habits_first`, those that add up come first. False: memory
+ * ran out. */
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool habits_first,
                       struct line_list *lines);
 
 /* holdings.c: what `of_site` says yes to, most bytes first; it fills bytes and blocks. False: memory ran out.

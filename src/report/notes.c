@@ -106,6 +106,35 @@ static bool note_stacks(struct report *report)
     return add(report, &words);
 }
 
+/* PyTorch's own words for it: reserved memory. */
+static bool is_cached_by_torch(const struct report *report, const struct report_site *site)
+{
+    for (uint32_t k = 0; site->stack && k < site->stack->count; k++) {
+        const struct frame *frame = catalog_frame(report->input->catalog, site->stack->frames[k]);
+        const struct module *module = frame ? catalog_module(report->input->catalog, frame->module) : NULL;
+        if (module && module->path && strncmp(base_name(module->path), "libc10_cuda", 11) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool note_caches(struct report *report)
+{
+    uint64_t bytes = 0;
+    struct words words = {0};
+    for (size_t i = 0; i < report->leaks.count; i++) {
+        const struct report_site *site = &report->sites[report->leaks.sites[i]];
+        bytes += is_cached_by_torch(report, site) ? site->figures.totals.live_bytes : 0;
+    }
+    if (bytes == 0)
+        return true;
+    words_size(&words, bytes);
+    words_add(&words,
+              " of what is still allocated is reserved by PyTorch's cache, which keeps what it once took "
+              "until torch.cuda.empty_cache(): a line named for it is one that made the cache grow.");
+    return add(report, &words);
+}
+
 static bool note_ooms(struct report *report)
 {
     if (ledger_oom_count(report->input->ledger) < LEDGER_OOMS_MAX)
@@ -121,8 +150,8 @@ bool report_build_notes(struct report *report)
     report->notes = arena_alloc(report->arena, (given + OWN_NOTES) * sizeof *report->notes);
     if (!report->notes)
         return false;
-    static bool (*const steps[])(struct report *) = {note_end, note_losses, note_unseen, note_stacks,
-                                                     note_ooms};
+    static bool (*const steps[])(struct report *) = {note_end,    note_losses, note_unseen,
+                                                     note_stacks, note_caches, note_ooms};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (!steps[i](report))
             return false;

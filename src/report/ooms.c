@@ -77,13 +77,13 @@ static void say_cause(struct words *words, enum cause cause, const struct oom *o
         words_size(words, used - oom->live_bytes);
         break;
     case CAUSE_FULL:
-        words_add(words, "Really full: this process held ");
-        words_size(words, oom->live_bytes);
-        words_add(words, " of the ");
-        words_size(words, used);
-        words_add(words, " in use, and ");
+        words_add(words, "Really full: ");
         words_size(words, missing);
-        words_add(words, " were missing");
+        words_add(words, " were missing. Of ");
+        words_size(words, used);
+        words_add(words, " in use, ");
+        words_size(words, oom->live_bytes < used ? oom->live_bytes : used);
+        words_add(words, " are this process's allocations");
         break;
     }
     words_add(words, ".");
@@ -131,7 +131,7 @@ bool report_build_ooms(struct report *report)
         row.advice = advice[cause];
         row.went_on = last > oom->time_ns;
         if (!row.verdict || !copy_holdings(report, oom, &row) ||
-            !report_sum_lines(report, row.holdings, row.count, &row.lines))
+            !report_sum_lines(report, row.holdings, row.count, false, &row.lines))
             return false;
         report->ooms[report->oom_count++] = row;
     }

@@ -21,7 +21,7 @@ bool report_build_peaks(struct report *report)
         struct peak *peak = &report->peaks[report->peak_count++];
         peak->space = report->spaces[i];
         if (!report_collect(report, held_it, peak->space, &peak->holdings, &peak->count) ||
-            !report_sum_lines(report, peak->holdings, peak->count, &peak->lines))
+            !report_sum_lines(report, peak->holdings, peak->count, false, &peak->lines))
             return false;
     }
     return true;

@@ -37,9 +37,11 @@ static void say_live(struct words *words, const struct report *report)
     words_add(words, " in ");
     words_count(words, leaks->live_blocks, "block");
     words_add(words, " still allocated %s", text_when(report));
-    /* Most of it, said only where it is. */
     const struct source_line *line = leaks->lines.lines;
-    if (leaks->lines.count && line->bytes > leaks->live_bytes / 2) {
+    if (line->adds_up) {
+        words_add(words, ", adding up at ");
+        words_title(words, report, line->site);
+    } else if (line->bytes > leaks->live_bytes / 2) {
         words_add(words, line->bytes == leaks->live_bytes ? ", all by " : ", most by ");
         words_title(words, report, line->site);
     }

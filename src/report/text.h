@@ -35,6 +35,7 @@ void text_out_of_memory(struct text *text);
 void text_spaces(struct text *text, size_t most_rows);
 void text_leaks(struct text *text, int lines);
 void text_peak(struct text *text, int lines);
+int text_peak_lines(const struct report *report); /* that text_peak() would print, given the room */
 void text_floor(struct text *text);
 int text_floor_lines(const struct report *report); /* that text_floor() is going to print */
 

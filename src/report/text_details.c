@@ -35,10 +35,10 @@ static void say_live(struct text *text, const struct report_site *site)
         words_size(&words, totals->live_bytes);
         words_add(&words, " in ");
         words_blocks(&words, totals->live_blocks, totals->live_bytes, &site->living);
-        words_add(&words, totals->live_blocks == 1 ? ", since " : ", the oldest since ");
+        words_add(&words, totals->live_blocks == 1 ? ", since " : ", allocated from ");
         words_time(&words, site->living.oldest_ns);
         if (totals->live_blocks > 1) {
-            words_add(&words, ", the newest since ");
+            words_add(&words, " to ");
             words_time(&words, site->living.newest_ns);
         }
     }
@@ -54,7 +54,7 @@ static void say_history(struct text *text, const struct report_site *site)
     words_size(&words, site->figures.bytes_at_peak);
     words_add(&words, " in ");
     words_count(&words, site->figures.blocks_at_peak, "block");
-    words_add(&words, "; its own most was ");
+    words_add(&words, "; its own highest ");
     words_size(&words, totals->peak_bytes);
     words_add(&words, " at ");
     words_time(&words, totals->peak_time_ns);
@@ -92,7 +92,7 @@ static void say_site(struct text *text, uint32_t index)
     text_line(text, &words);
     say_live(text, site);
     say_history(text, site);
-    words_add(&words, "%*smost recent call last", LABEL, "");
+    words_add(&words, site->stack ? "%*smost recent call last" : "%*sno stack was recorded", LABEL, "");
     text_line(text, &words);
     text_stack(text, site);
 }

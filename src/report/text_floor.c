@@ -20,9 +20,9 @@ static void say_fragmentation(struct words *words, const struct fragmentation *r
 {
     words_add(words, "Device %d: ", row->device);
     words_size(words, row->live_bytes);
-    words_add(words, " live in ");
+    words_add(words, " live keep ");
     words_size(words, row->footprint_bytes);
-    words_add(words, " of 2 MiB granules; ");
+    words_add(words, " of 2 MiB granules taken: ");
     if (row->waste_bytes == 0) {
         words_add(words, "nothing lost");
         return;
@@ -30,25 +30,24 @@ static void say_fragmentation(struct words *words, const struct fragmentation *r
     words_size(words, row->waste_bytes);
     words_add(words, " (");
     words_share(words, row->waste_bytes, row->footprint_bytes);
-    words_add(words, ") lost to all but small blocks");
+    words_add(words, ") lost");
 }
 
 static void say_memory(struct words *words, const struct device_memory *row)
 {
-    words_add(words, "Device %d at ", row->sample->device);
-    words_time(words, row->sample->time_ns);
-    words_add(words, ": ");
+    words_add(words, "Device %d: ", row->sample->device);
     words_size(words, row->sample->free_bytes);
     words_add(words, " of ");
     words_size(words, row->sample->total_bytes);
-    words_add(words, " free");
+    words_add(words, " free at ");
+    words_time(words, row->sample->time_ns);
     if (!row->untracked_known)
         return;
     words_add(words, "; ");
     words_size(words, row->tracked_bytes);
     words_add(words, " tracked here, ");
     words_size(words, row->untracked_bytes);
-    words_add(words, " by contexts, libraries and others");
+    words_add(words, " not");
 }
 
 static size_t shown_devices(const struct text *text, size_t count)

@@ -80,7 +80,7 @@ static void say_request(struct words *words, const struct report *report, const 
     const struct report_site *site = &report->sites[row->site];
     words_add(words, "%s asked for ", site->api ? site->api : "?");
     words_size(words, row->oom->requested_bytes);
-    words_add(words, " of ");
+    words_add(words, space_infos[site->key->space].per_device ? " on " : " of ");
     words_space(words, site->key->space, site->key->device);
     words_add(words, " at ");
     words_time(words, row->oom->time_ns);
@@ -217,7 +217,11 @@ void text_spaces(struct text *text, size_t most_rows)
     }
     if (counters->failed_allocs) {
         words_count(&words, counters->failed_allocs, "allocation");
-        words_add(&words, " failed, %llu for want of memory", (unsigned long long)report->oom_count);
+        if (report->oom_count == counters->failed_allocs)
+            words_add(&words, " failed, for want of memory");
+        else
+            words_add(&words, " failed, %llu of them for want of memory",
+                      (unsigned long long)report->oom_count);
         text_line(text, &words);
     }
 }

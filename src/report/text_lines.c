@@ -19,27 +19,29 @@ static void begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t
     words_column(words, TITLE_COLUMN);
 }
 
-/* "none freed, one every 1.0 s from 0.2 s to 59.1 s" */
+/* "none freed, one every 1.0 s from 200 ms to 59.1 s" */
 static void say_life(struct words *words, const struct source_line *line)
 {
     const struct living *living = &line->living;
-    if (line->blocks == 1) {
-        words_add(words, ", since ");
-        words_time(words, living->oldest_ns);
-    } else {
-        words_add(words, ", first at ");
-        words_time(words, living->oldest_ns);
-        words_add(words, ", last at ");
-        words_time(words, living->newest_ns);
-    }
     if (line->frees)
         words_add(words, ", %llu others freed", (unsigned long long)line->frees);
     else if (line->blocks > 1)
         words_add(words, ", none freed");
-    if (line->adds_up) {
-        words_add(words, ", one every ");
-        words_time(words, (living->newest_ns - living->oldest_ns) / (line->blocks - 1));
+    if (line->blocks == 1) {
+        words_add(words, ", since ");
+        words_time(words, living->oldest_ns);
+        return;
     }
+    words_add(words, ", ");
+    if (line->adds_up) {
+        words_add(words, "one every ");
+        words_time(words, (living->newest_ns - living->oldest_ns) / (line->blocks - 1));
+        words_add(words, " ");
+    }
+    words_add(words, "from ");
+    words_time(words, living->oldest_ns);
+    words_add(words, " to ");
+    words_time(words, living->newest_ns);
 }
 
 /* The way to the title and on from it, where that tells the reader more: "called by train.py:22 in
@@ -77,7 +79,8 @@ static void say_line(struct text *text, const struct source_line *line, uint64_t
     words_add(&words, "%*s", TITLE_COLUMN, "");
     words_blocks(&words, line->blocks, line->bytes, &line->living);
     say_life(&words, line);
-    words_add(&words, "; %s", site->api ? site->api : "?");
+    if (site->api && words_columns(&words) + (int)strlen(site->api) + 2 <= TEXT_WIDTH)
+        words_add(&words, "; %s", site->api);
     text_line(text, &words);
 
     words_add(&words, "%*s", TITLE_COLUMN, "");
@@ -118,11 +121,13 @@ void text_leaks(struct text *text, int lines)
     words_add(&words, ", by line of code");
     text_line(text, &words);
 
+    /* Two lines a row; what is left over goes to the first rows: their source line, and the way there. */
     bool marks = list->count > 0 && list->lines[0].adds_up;
     int left = lines - FIRST_ROW - marks;
     size_t shown = list->count;
-    if (!text->options.full && (int)shown * LEAST > left)
-        shown = left > LEAST ? (size_t)(left - 1) / LEAST : 1;
+    if (!text->options.full && (int)shown * LEAST + EXTRA > left)
+        shown = left > EXTRA + 2 * LEAST ? (size_t)(left - 1 - EXTRA) / LEAST : 1;
+    shown = shown < list->count ? shown : list->count;
     left -= (int)shown * LEAST + (shown < list->count);
     for (size_t i = 0; i < shown; i++) {
         int extra = left > EXTRA ? EXTRA : left > 0 ? left : 0;
@@ -157,6 +162,12 @@ static void say_peak(struct text *text, const struct peak *peak, size_t shown)
     }
     if (shown < peak->lines.count)
         say_rest(text, &peak->lines, shown);
+}
+
+int text_peak_lines(const struct report *report)
+{
+    const struct peak *peak = report_main_peak(report);
+    return peak ? (int)peak->lines.count + 2 : 0;
 }
 
 void text_peak(struct text *text, int lines)

@@ -100,6 +100,4 @@ void text_stack(struct text *text, const struct report_site *site)
         say_frame(text, frame, frame == site->title);
     }
     say_fold(text, &fold);
-    if (count == 0)
-        text_say(text, "      no stack was recorded");
 }

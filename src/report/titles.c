@@ -78,8 +78,54 @@ static const char *file_of(const struct report *report, uint32_t frame)
     return report->names[frame].count ? report->names[frame].names->file : NULL;
 }
 
+static bool is_in(const struct report *report, uint32_t frame, const char *file)
+{
+    const char *of_frame = file_of(report, frame);
+    return of_frame && strcmp(of_frame, file) == 0;
+}
+
+/* Where each trail leaves `file`, if all do and at places that tell every one of them apart: then the whole
+ * file is a helper. Titles are only set when so. */
+static bool leave_file(const struct report *report, struct trail *group, size_t count, uint32_t from,
+                       const char *file)
+{
+    static const uint32_t first = 0;
+    struct trail *exits = pages_alloc(count * sizeof *exits);
+    bool apart = exits != NULL && file != NULL;
+    for (size_t i = 0; apart && i < count; i++) {
+        uint32_t at = from;
+        while (at < group[i].count && is_in(report, group[i].frames[at], file))
+            at++;
+        apart = at < group[i].count;
+        if (apart)
+            exits[i] = (struct trail){.site = (uint32_t)i, .title = at, .frames = {group[i].frames[at]}};
+    }
+    apart = apart && sort_items(exits, count, sizeof *exits, compare_at, &first);
+    for (size_t i = 1; apart && i < count; i++)
+        apart = exits[i].frames[0] != exits[i - 1].frames[0];
+    for (size_t i = 0; apart && i < count; i++)
+        group[exits[i].site].title = exits[i].title;
+    if (exits)
+        pages_free(exits, count * sizeof *exits);
+    return apart;
+}
+
+/* A line that one function reaches by two of its lines is no helper. */
+static bool is_called_by_several(const struct report *report, const struct trail *group, size_t count,
+                                 uint32_t at)
+{
+    const struct named_frame *first = report->names[group[0].frames[at]].names;
+    for (size_t i = 1; i < count; i++) {
+        const struct named_frame *other = report->names[group[i].frames[at]].names;
+        if (other->function != first->function || other->file != first->file)
+            return true;
+    }
+    return false;
+}
+
 /* `trails` share everything before `at`. `helper` is the file of the helper they all go through, NULL at
- * first: its other functions are part of the helper even when few sites use them. */
+ * first: its other functions are part of the helper even when few sites use them. The first step out takes
+ * any two callers, later ones are more careful. */
 static bool settle(const struct report *report, struct trail *trails, size_t count, size_t all, uint32_t at,
                    const char *helper)
 {
@@ -89,15 +135,16 @@ static bool settle(const struct report *report, struct trail *trails, size_t cou
         for (end = from + 1; end < count && trails[end].frames[at] == trails[from].frames[at];)
             end++;
         size_t group = end - from;
-        const char *file = file_of(report, trails[from].frames[at]);
-        if (group < 2 || (group * 2 < all && (!helper || !file || strcmp(file, helper) != 0)))
+        if (group < 2 || (group * 2 < all && !(helper && is_in(report, trails[from].frames[at], helper))))
             continue;
         uint32_t fork = common_length(trails + from, group, at + 1);
-        if (fork == 0)
+        if (fork == 0 || (helper && !is_called_by_several(report, trails + from, group, fork)))
             continue;
         for (size_t i = from; i < end; i++)
             trails[i].title = fork;
-        if (!settle(report, trails + from, group, all, fork, file_of(report, trails[from].frames[fork - 1])))
+        const char *file = file_of(report, trails[from].frames[fork - 1]);
+        if (!leave_file(report, trails + from, group, fork, file) &&
+            !settle(report, trails + from, group, all, fork, file))
             return false;
     }
     return true;

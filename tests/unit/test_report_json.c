@@ -1,0 +1,560 @@
+/* The JSON report: every figure against arithmetic done here, read back with jansson. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "report_samples.h"
+
+/* Schema gpumemtrace.report/1, as documented: i integer, s string, b boolean, o object, a array; ? may be
+ * null. */
+static const struct {
+    const char *at, *keys;
+} schema[] = {
+    {"", "s:schema s:version o:process o:counters a:spaces a:sites o:leaks a:peaks a:fragmentation a:growth "
+         "a:ooms "
+         "a:phases a:memory_map a:notes"},
+    {"process", "i:pid i:ppid s?:host s?:exe a:argv i?:rank s:start_time i:duration_ns s:end b:complete"},
+    {"counters",
+     "i:allocs i:frees i:teardown_frees i:failed_allocs i:foreign_frees i:dropped_events i:events"},
+    {"spaces.0",
+     "s:space i?:device i:live_bytes i:live_blocks i:peak_bytes i:peak_time_ns i:allocated_bytes i:allocs "
+     "i:frees"},
+    {"sites.0", "i:id s:layer s:space i?:device s:family s:api a:frames i:allocs i:frees i:allocated_bytes "
+                "i:live_bytes i:live_blocks i:bytes_at_peak i:blocks_at_peak b:suppressed"},
+    {"sites.0.frames.0", "s:kind s?:function s?:file i?:line s?:module i?:offset"},
+    {"leaks", "i:live_bytes i:live_blocks i:suppressed_bytes a:sites"},
+    {"peaks.0", "s:space i?:device i:bytes i:time_ns a:sites"},
+    {"peaks.0.sites.0", "i:site i:bytes i:blocks"},
+    {"fragmentation.0",
+     "i:device i:granule_bytes i:live_bytes i:footprint_bytes i:waste_bytes a:pools a:frameworks"},
+    {"ooms.0",
+     "i:time_ns s:api i?:device i:requested_bytes i?:free_bytes i?:total_bytes i:live_bytes a:frames a:sites "
+     "s:verdict"},
+    {"ooms.0.sites.0", "i:site i:bytes i:blocks"},
+    {"memory_map.0",
+     "i:device i?:total_bytes i?:free_bytes i:tracked_bytes i?:context_bytes i?:untracked_bytes"},
+};
+
+static bool has_type(const json_t *value, const char *type)
+{
+    switch (type[0]) {
+    case 'i':
+        return json_is_integer(value);
+    case 's':
+        return json_is_string(value);
+    case 'b':
+        return json_is_boolean(value);
+    case 'o':
+        return json_is_object(value);
+    default:
+        return json_is_array(value);
+    }
+}
+
+static void check_keys(const json_t *object, const char *at, const char *keys)
+{
+    char copy[512], *rest = copy;
+    snprintf(copy, sizeof copy, "%s", keys);
+    for (char *part; (part = strsep(&rest, " "));) {
+        const char *key = strchr(part, ':') + 1;
+        const json_t *value = json_object_get(object, key);
+        if (!value)
+            fail_msg("%s has no %s", at, key);
+        if (!has_type(value, part) && !(part[1] == '?' && json_is_null(value)))
+            fail_msg("%s.%s is not %.2s", at, key, part);
+    }
+}
+
+static void test_report_has_every_key_of_the_schema(void **state)
+{
+    (void)state;
+    struct training training;
+    training_open(&training);
+    json_t *json = books_json(&training.books);
+    for (size_t i = 0; i < sizeof schema / sizeof schema[0]; i++)
+        check_keys(schema[i].at[0] ? json_node(json, schema[i].at) : json, schema[i].at, schema[i].keys);
+    assert_string_equal(json_text_at(json, "schema"), "gpumemtrace.report/1");
+    json_decref(json);
+    training_close(&training);
+}
+
+static void test_empty_books_make_a_whole_report(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    books.process = (struct process_info){.rank = -1};
+    json_t *json = books_json(&books);
+    assert_int_equal(json_array_size(json_node(json, "sites")), 0);
+    assert_int_equal(json_array_size(json_node(json, "peaks")), 0);
+    assert_true(json_is_null(json_node(json, "process.exe")));
+    assert_true(json_is_null(json_node(json, "process.start_time")));
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_process_is_described(void **state)
+{
+    (void)state;
+    static const struct {
+        enum process_end end;
+        const char *text;
+    } ends[] = {{PROCESS_EXITED, "exited"}, {PROCESS_KILLED, "killed"}, {PROCESS_RUNNING, "running"}};
+    for (size_t i = 0; i < 3; i++) {
+        struct books books;
+        books_open(&books);
+        books.process.end = ends[i].end;
+        books.process.complete = i == 1;
+        books.process.rank = i == 2 ? 3 : -1;
+        json_t *json = books_json(&books);
+        assert_int_equal(json_at(json, "process.pid"), 4711);
+        assert_int_equal(json_at(json, "process.ppid"), 4700);
+        assert_int_equal(json_at(json, "process.duration_ns"), 10000000000);
+        assert_string_equal(json_text_at(json, "process.argv.1"), "train.py");
+        assert_string_equal(json_text_at(json, "process.end"), ends[i].text);
+        assert_int_equal(json_is_true(json_node(json, "process.complete")), i == 1);
+        if (i == 2)
+            assert_int_equal(json_at(json, "process.rank"), 3);
+        else
+            assert_true(json_is_null(json_node(json, "process.rank")));
+        json_decref(json);
+        books_close(&books);
+    }
+}
+
+static void test_start_time_is_what_gmtime_says(void **state)
+{
+    (void)state;
+    /* Around the ends of February in a leap year of 400, a leap year and a year of 100 without; and far off.
+     */
+    static const time_t seconds[] = {1,          951782399,  951782400,  951868800,  1700000000,
+                                     1709164799, 1709251200, 4107542399, 4107542400, 9000000000};
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++) {
+        struct books books;
+        char wanted[64];
+        books_open(&books);
+        books.process.start_realtime_ns = (uint64_t)seconds[i] * SEC + 5;
+        strftime(wanted, sizeof wanted, "%Y-%m-%dT%H:%M:%S.000000005Z", gmtime(&seconds[i]));
+        json_t *json = books_json(&books);
+        assert_string_equal(json_text_at(json, "process.start_time"), wanted);
+        json_decref(json);
+        books_close(&books);
+    }
+}
+
+static void test_sites_that_nothing_happened_at_are_left_out_and_ids_are_indices(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t frames[6], sites[6];
+    for (int i = 0; i < 6; i++) {
+        frames[i] = books_python(&books, "f", "/home/me/a.py", i + 1);
+        sites[i] = books_plain(&books, &frames[i], 1);
+    }
+    books_alloc(&books, sites[1], 2 * MIB, 100, MS); /* freed */
+    books_free(&books, sites[1], 2 * MIB, 2 * MS);
+    books_alloc(&books, sites[3], 4 * MIB, 50, 3 * MS);
+    books_alloc(&books, sites[5], 6 * MIB, 70, 4 * MS);
+    books_event(&books, (struct event){
+                            .type = EVENT_OOM, .site = sites[4], .size = 9, .time_ns = 5 * MS, .error = 2});
+
+    json_t *json = books_json(&books);
+    assert_int_equal(json_array_size(json_node(json, "sites")), 4); /* lines 2, 4, 5, 6 */
+    static const int lines[] = {2, 4, 5, 6};
+    for (int i = 0; i < 4; i++) {
+        const json_t *site = json_array_get(json_node(json, "sites"), (size_t)i);
+        assert_int_equal(json_at(site, "id"), i);
+        assert_int_equal(json_at(site, "frames.0.line"), lines[i]);
+    }
+    assert_int_equal(json_at(json, "leaks.sites.0"), 3);
+    assert_int_equal(json_at(json, "leaks.sites.1"), 1);
+    assert_int_equal(json_array_size(json_node(json, "leaks.sites")), 2);
+    assert_int_equal(json_at(json, "peaks.0.sites.0.site"), 3);
+    assert_int_equal(json_at(json, "peaks.0.sites.1.site"), 1);
+    assert_int_equal(json_at(json, "ooms.0.site"), 2);
+    assert_int_equal(json_at(json, "ooms.0.frames.0.line"), 5);
+    assert_int_equal(json_at(json, "ooms.0.sites.0.site"), 3);
+    assert_int_equal(json_at(json, "sites.2.failed_allocs"), 1);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_memory_owned_elsewhere_and_inside_other_blocks_is_in_no_total(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t frame = books_python(&books, "f", "/home/me/a.py", 1);
+    uint32_t own = books_plain(&books, &frame, 1);
+    uint32_t opened = books_site(&books, "cuIpcOpenMemHandle", FAMILY_IPC, SPACE_FOREIGN, 0, &frame, 1);
+    uint32_t tensor = books_site(&books, "c10", FAMILY_TORCH, SPACE_DEVICE, 0, &frame, 1);
+    books_alloc(&books, own, 0, 20 * MIB, MS);
+    books_alloc(&books, opened, 64 * MIB, 5 * MIB, 2 * MS);
+    books_alloc(&books, tensor, 0, 512, 3 * MS);
+
+    json_t *json = books_json(&books);
+    assert_int_equal(json_at(json, "leaks.live_bytes"), 20 * MIB);
+    assert_int_equal(json_at(json, "leaks.live_blocks"), 1);
+    assert_int_equal(json_array_size(json_node(json, "leaks.sites")), 1);
+    assert_int_equal(json_array_size(json_node(json, "spaces")), 2);
+    assert_int_equal(json_at(json, "spaces.0.live_bytes"), 20 * MIB);
+    assert_string_equal(json_text_at(json, "spaces.1.space"), "foreign");
+    assert_int_equal(json_at(json, "sites.1.live_bytes"), 5 * MIB);
+    assert_string_equal(json_text_at(json, "sites.2.layer"), "framework");
+    assert_int_equal(json_at(json, "fragmentation.0.live_bytes"), 20 * MIB);
+    json_decref(json);
+    books_close(&books);
+}
+
+static size_t count_and_name(void *source, const struct module *module, uint64_t offset,
+                             struct native_name *names, size_t max)
+{
+    int *asked = source;
+    (*asked)++;
+    assert_true(max >= 3);
+    assert_string_equal(module->path, "/home/me/app");
+    if (offset == 0x30)
+        return 0;
+    names[0] = (struct native_name){"inner", "/home/me/app.h", 7};
+    names[1] = (struct native_name){"middle", "/home/me/app.h", 9};
+    names[2] =
+        (struct native_name){offset == 0x10 ? "outer" : "", offset == 0x10 ? "/home/me/app.c" : NULL, 0};
+    return 3;
+}
+
+static void test_native_frames_get_all_their_names_and_are_asked_for_once(void **state)
+{
+    (void)state;
+    struct books books;
+    int asked = 0;
+    struct symbol_source symbols = {.resolve = count_and_name, .source = &asked};
+    books_open(&books);
+    books.input.symbols = &symbols;
+    uint32_t module = books_module(&books, "/home/me/app");
+    uint32_t frames[] = {books_native(&books, module, 0x10), books_native(&books, module, 0x30),
+                         books_native(&books, CATALOG_NONE, 0x7f00),
+                         books_python(&books, "main", "/home/me/m.py", 3)};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t other = books_python(&books, "caller", "/home/me/m.py", 10 + (int)i);
+        uint32_t stack[] = {frames[0], frames[1], frames[2], frames[3], other};
+        books_alloc(&books, books_plain(&books, stack, 5), i * MIB, 1, MS);
+    }
+    json_t *json = books_json(&books);
+    assert_int_equal(asked, 2); /* not for code in no file, and not for each stack */
+    const json_t *site = json_node(json, "sites.2");
+    static const char *const functions[] = {"inner", "middle", "outer", NULL, NULL, "main", "caller"};
+    static const int lines[] = {7, 9, 0, 0, 0, 3, 12};
+    assert_int_equal(json_array_size(json_node(site, "frames")), 7);
+    for (size_t i = 0; i < 7; i++) {
+        const json_t *frame = json_array_get(json_node(site, "frames"), i);
+        const char *function = json_string_value(json_object_get(frame, "function"));
+        assert_true(functions[i] ? function && strcmp(functions[i], function) == 0 : !function);
+        assert_int_equal(json_integer_value(json_object_get(frame, "line")), lines[i]);
+        assert_int_equal(json_is_null(json_object_get(frame, "line")), lines[i] == 0);
+        assert_string_equal(json_text_at(frame, "kind"), i < 5 ? "native" : "python");
+        assert_int_equal(json_is_null(json_object_get(frame, "offset")), i >= 5);
+        assert_int_equal(json_is_null(json_object_get(frame, "module")), i >= 4);
+    }
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(json_at(json_array_get(json_node(site, "frames"), i), "offset"), 0x10);
+    assert_int_equal(json_at(site, "frames.4.offset"), 0x7f00);
+    json_decref(json);
+    books_close(&books);
+}
+
+struct extent {
+    enum family family;
+    uint64_t address, size;
+};
+
+static void check_fragmentation(const struct extent *extents, size_t count, uint64_t live, uint64_t granules,
+                                uint64_t unplaced)
+{
+    struct books books;
+    books_open(&books);
+    for (size_t i = 0; i < count; i++)
+        books_alloc(&books, books_site(&books, "api", extents[i].family, SPACE_DEVICE, 0, NULL, 0),
+                    extents[i].address, extents[i].size, MS);
+    json_t *json = books_json(&books);
+    assert_int_equal(json_at(json, "fragmentation.0.granule_bytes"), 2 * MIB);
+    assert_int_equal(json_at(json, "fragmentation.0.live_bytes"), live);
+    assert_int_equal(json_at(json, "fragmentation.0.footprint_bytes"), granules * 2 * MIB + unplaced);
+    assert_int_equal(json_at(json, "fragmentation.0.waste_bytes"), granules * 2 * MIB + unplaced - live);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_footprint_counts_each_granule_once(void **state)
+{
+    (void)state;
+    const uint64_t at = UINT64_C(0x7f1200000000);
+    struct extent whole[] = {{FAMILY_PLAIN, at, 2 * MIB}, {FAMILY_PITCHED, at + 2 * MIB, 4 * MIB}};
+    check_fragmentation(whole, 2, 6 * MIB, 3, 0);
+    struct extent together[] = {
+        {FAMILY_PLAIN, at + MIB, KIB}, {FAMILY_PLAIN, at, KIB}, {FAMILY_PLAIN, at + KIB, KIB}};
+    check_fragmentation(together, 3, 3 * KIB, 1, 0);
+    struct extent across[] = {{FAMILY_PLAIN, at + 2 * MIB - 1, 2}, {FAMILY_POOL, at + 4 * MIB, 1}};
+    check_fragmentation(across, 2, 3, 3, 0);
+    struct extent inside[] = {
+        {FAMILY_PLAIN, at, 64 * MIB}, {FAMILY_PLAIN, at + 32 * MIB, KIB}, {FAMILY_PLAIN, at + 64 * MIB, KIB}};
+    check_fragmentation(inside, 3, 64 * MIB + 2 * KIB, 33, 0);
+    struct extent handles[] = {
+        {FAMILY_VMM, 1, 2 * MIB}, {FAMILY_VMM, 2, 2 * MIB}, {FAMILY_ARRAY, 1, 300}, {FAMILY_PLAIN, at, KIB}};
+    check_fragmentation(handles, 4, 4 * MIB + 300 + KIB, 1, 4 * MIB + 300);
+}
+
+static void test_random_events_agree_with_books_of_our_own(void **state)
+{
+    (void)state;
+    enum { SITES = 12, BLOCKS = 200, EVENTS = 4000 };
+    struct books books;
+    books_open(&books);
+    uint32_t sites[SITES];
+    struct {
+        long long allocs, frees, allocated, live, blocks, at_peak, blocks_at_peak;
+    } own[SITES] = {0};
+    struct {
+        uint32_t site;
+        uint64_t size;
+    } held[BLOCKS] = {0};
+    long long live = 0, peak = 0, allocs = 0, frees = 0;
+    uint64_t peak_time = 0;
+    uint32_t seed = 20240229;
+    for (uint32_t i = 0; i < SITES; i++) {
+        uint32_t frame = books_python(&books, "f", "/home/me/a.py", (int)i + 1);
+        sites[i] = books_plain(&books, &frame, 1);
+    }
+    for (uint64_t n = 1; n <= EVENTS; n++) {
+        seed = seed * 1664525 + 1013904223;
+        uint32_t slot = (seed >> 8) % BLOCKS, site = (seed >> 16) % SITES;
+        uint64_t address = (slot + 1) * 16 * MIB;
+        if (held[slot].size) {
+            books_free(&books, sites[held[slot].site], address, n);
+            own[held[slot].site].frees++;
+            own[held[slot].site].live -= (long long)held[slot].size;
+            own[held[slot].site].blocks--;
+            live -= (long long)held[slot].size;
+            frees++;
+            held[slot].size = 0;
+            continue;
+        }
+        held[slot].size = (seed >> 4) % (8 * MIB) + 1;
+        held[slot].site = site;
+        books_alloc(&books, sites[site], address, held[slot].size, n);
+        own[site].allocs++;
+        own[site].allocated += (long long)held[slot].size;
+        own[site].live += (long long)held[slot].size;
+        own[site].blocks++;
+        live += (long long)held[slot].size;
+        allocs++;
+        if (live > peak) {
+            peak = live;
+            peak_time = n;
+            for (int i = 0; i < SITES; i++) {
+                own[i].at_peak = own[i].live;
+                own[i].blocks_at_peak = own[i].blocks;
+            }
+        }
+    }
+    json_t *json = books_json(&books);
+    assert_int_equal(json_at(json, "counters.allocs"), allocs);
+    assert_int_equal(json_at(json, "counters.frees"), frees);
+    assert_int_equal(json_at(json, "counters.events"), EVENTS);
+    assert_int_equal(json_at(json, "leaks.live_bytes"), live);
+    assert_int_equal(json_at(json, "spaces.0.peak_bytes"), peak);
+    assert_int_equal(json_at(json, "spaces.0.peak_time_ns"), peak_time);
+    assert_int_equal(json_at(json, "peaks.0.bytes"), peak);
+    assert_int_equal(json_array_size(json_node(json, "sites")), SITES);
+    for (size_t i = 0; i < SITES; i++) {
+        const json_t *site = json_array_get(json_node(json, "sites"), i);
+        assert_int_equal(json_at(site, "allocs"), own[i].allocs);
+        assert_int_equal(json_at(site, "frees"), own[i].frees);
+        assert_int_equal(json_at(site, "allocated_bytes"), own[i].allocated);
+        assert_int_equal(json_at(site, "live_bytes"), own[i].live);
+        assert_int_equal(json_at(site, "live_blocks"), own[i].blocks);
+        assert_int_equal(json_at(site, "bytes_at_peak"), own[i].at_peak);
+        assert_int_equal(json_at(site, "blocks_at_peak"), own[i].blocks_at_peak);
+    }
+    /* Both lists: most bytes first, and what they add up to. */
+    long long before = INT64_MAX, sum = 0;
+    size_t index;
+    json_t *entry;
+    json_array_foreach(json_node(json, "leaks.sites"), index, entry)
+    {
+        long long bytes = own[json_integer_value(entry)].live;
+        assert_true(bytes <= before && bytes > 0);
+        before = bytes;
+        sum += bytes;
+    }
+    assert_int_equal(sum, live);
+    before = INT64_MAX, sum = 0;
+    json_array_foreach(json_node(json, "peaks.0.sites"), index, entry)
+    {
+        assert_int_equal(json_at(entry, "bytes"), own[json_at(entry, "site")].at_peak);
+        assert_int_equal(json_at(entry, "blocks"), own[json_at(entry, "site")].blocks_at_peak);
+        assert_true(json_at(entry, "bytes") <= before);
+        before = json_at(entry, "bytes");
+        sum += before;
+    }
+    assert_int_equal(sum, peak);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_peaks_are_one_for_each_space_that_had_any(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t first = books_plain(&books, NULL, 0);
+    uint32_t second = books_site(&books, "cuMemAlloc", FAMILY_PLAIN, SPACE_DEVICE, 1, NULL, 0);
+    uint32_t pinned = books_site(&books, "cuMemHostAlloc", FAMILY_PINNED, SPACE_PINNED, -1, NULL, 0);
+    uint32_t managed = books_site(&books, "cuMemAllocManaged", FAMILY_MANAGED, SPACE_MANAGED, 1, NULL, 0);
+    books_alloc(&books, first, 2 * MIB, 10, 1 * MS);
+    books_alloc(&books, second, 4 * MIB, 20, 2 * MS);
+    books_free(&books, first, 2 * MIB, 3 * MS);
+    books_alloc(&books, pinned, 6 * MIB, 30, 4 * MS);
+    books_event(&books, (struct event){
+                            .type = EVENT_FAILED, .site = managed, .size = 5, .error = 1, .time_ns = 5 * MS});
+    json_t *json = books_json(&books);
+    assert_int_equal(json_array_size(json_node(json, "peaks")), 3);
+    assert_int_equal(json_at(json, "peaks.0.device"), 0);
+    assert_int_equal(json_at(json, "peaks.0.bytes"), 10);
+    assert_int_equal(json_at(json, "peaks.0.time_ns"), 1 * MS);
+    assert_int_equal(json_at(json, "peaks.1.device"), 1);
+    assert_int_equal(json_at(json, "peaks.1.bytes"), 20);
+    assert_string_equal(json_text_at(json, "peaks.2.space"), "pinned");
+    assert_true(json_is_null(json_node(json, "peaks.2.device")));
+    assert_int_equal(json_at(json, "counters.failed_allocs"), 1);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_rest_of_the_device_is_told_only_from_figures_of_one_moment(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t time_ns, free_bytes;
+        long long untracked; /* -1: null */
+    } samples[] = {
+        {5 * MS, 6 * GIB, (long long)(2 * GIB - 100 * MIB)},
+        {1 * MS, 6 * GIB, -1},           /* before the allocation */
+        {5 * MS, 8 * GIB - 50 * MIB, -1} /* less in use than we track: not comparable */
+    };
+    for (size_t i = 0; i < 3; i++) {
+        struct books books;
+        books_open(&books);
+        books_alloc(&books, books_plain(&books, NULL, 0), 2 * MIB, 100 * MIB, 2 * MS);
+        books_event(&books, (struct event){.type = EVENT_MEMORY,
+                                           .device = 0,
+                                           .time_ns = samples[i].time_ns,
+                                           .free_bytes = samples[i].free_bytes,
+                                           .total_bytes = 8 * GIB});
+        json_t *json = books_json(&books);
+        assert_int_equal(json_at(json, "memory_map.0.total_bytes"), 8 * GIB);
+        assert_int_equal(json_at(json, "memory_map.0.free_bytes"), samples[i].free_bytes);
+        assert_int_equal(json_at(json, "memory_map.0.tracked_bytes"), 100 * MIB);
+        if (samples[i].untracked < 0)
+            assert_true(json_is_null(json_node(json, "memory_map.0.untracked_bytes")));
+        else
+            assert_int_equal(json_at(json, "memory_map.0.untracked_bytes"), samples[i].untracked);
+        json_decref(json);
+        books_close(&books);
+    }
+}
+
+static void test_verdict_follows_from_the_figures(void **state)
+{
+    (void)state;
+    static const struct {
+        enum space_kind space;
+        uint64_t live, requested, free_bytes, total_bytes;
+        const char *says;
+    } moments[] = {
+        {SPACE_DEVICE, 7 * GIB, 2 * GIB, GIB / 2, 8 * GIB, "Really full: 1.50 GiB were missing"},
+        {SPACE_DEVICE, 7 * GIB, GIB / 4, GIB / 2, 8 * GIB, "Not full: 512.0 MiB were free"},
+        {SPACE_DEVICE, 1 * GIB, 2 * GIB, GIB, 8 * GIB,
+         "of 7.00 GiB in use its recorded allocations are 1.00 GiB"},
+        {SPACE_DEVICE, 1 * GIB, 9 * GIB, GIB, 8 * GIB, "More than the whole device has (8.00 GiB)"},
+        {SPACE_DEVICE, 1 * GIB, 2 * GIB, 0, 0, "Unknown"},
+        {SPACE_PINNED, 1 * GIB, 2 * GIB, 7 * GIB, 8 * GIB, "refused host memory"},
+    };
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+        struct books books;
+        books_open(&books);
+        bool pinned = moments[i].space == SPACE_PINNED;
+        uint32_t site = books_site(&books, "api", pinned ? FAMILY_PINNED : FAMILY_PLAIN, moments[i].space,
+                                   pinned ? -1 : 0, NULL, 0);
+        books_alloc(&books, site, 2 * MIB, moments[i].live, MS);
+        books_event(&books, (struct event){.type = EVENT_OOM,
+                                           .site = site,
+                                           .size = moments[i].requested,
+                                           .error = 2,
+                                           .time_ns = 2 * MS,
+                                           .free_bytes = moments[i].free_bytes,
+                                           .total_bytes = moments[i].total_bytes});
+        json_t *json = books_json(&books);
+        assert_has(json_text_at(json, "ooms.0.verdict"), moments[i].says);
+        assert_int_equal(json_at(json, "ooms.0.live_bytes"), moments[i].live);
+        assert_int_equal(json_is_null(json_node(json, "ooms.0.free_bytes")), moments[i].total_bytes == 0);
+        assert_true(json_is_false(json_node(json, "ooms.0.went_on")));
+        json_decref(json);
+        books_close(&books);
+    }
+}
+
+static void test_figures_beyond_what_json_readers_take_are_held_at_their_limit(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    books_event(&books,
+                (struct event){.type = EVENT_MEMORY, .time_ns = UINT64_MAX, .total_bytes = UINT64_MAX});
+    json_t *json = books_json(&books);
+    assert_int_equal(json_at(json, "memory_map.0.total_bytes"), INT64_MAX);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_every_site_is_on_a_line_of_its_own(void **state)
+{
+    (void)state;
+    struct training training;
+    training_open(&training);
+    char *text = books_json_text(&training.books);
+    int lines = 0;
+    for (const char *at = text; (at = strstr(at, "\n{\"id\":")); at++)
+        lines++;
+    assert_int_equal(lines, 6);
+    free(text);
+    training_close(&training);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_report_has_every_key_of_the_schema),
+        cmocka_unit_test(test_empty_books_make_a_whole_report),
+        cmocka_unit_test(test_process_is_described),
+        cmocka_unit_test(test_start_time_is_what_gmtime_says),
+        cmocka_unit_test(test_sites_that_nothing_happened_at_are_left_out_and_ids_are_indices),
+        cmocka_unit_test(test_memory_owned_elsewhere_and_inside_other_blocks_is_in_no_total),
+        cmocka_unit_test(test_native_frames_get_all_their_names_and_are_asked_for_once),
+        cmocka_unit_test(test_footprint_counts_each_granule_once),
+        cmocka_unit_test(test_random_events_agree_with_books_of_our_own),
+        cmocka_unit_test(test_peaks_are_one_for_each_space_that_had_any),
+        cmocka_unit_test(test_rest_of_the_device_is_told_only_from_figures_of_one_moment),
+        cmocka_unit_test(test_verdict_follows_from_the_figures),
+        cmocka_unit_test(test_figures_beyond_what_json_readers_take_are_held_at_their_limit),
+        cmocka_unit_test(test_every_site_is_on_a_line_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
