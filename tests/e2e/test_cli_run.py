@@ -1,0 +1,232 @@
+"""`gpumemtrace run`: the program is as it would be without it, and its recordings are complete whatever its end."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import LIBRARY, SANITIZE, SIMGPU, TIMEOUT, TOOL
+
+
+def run(gmt, *command, options=(), status=0, env=None, **more):
+    return gmt.tool("run", *options, "--", *command, status=status, env=env, **more)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 77, 255])
+def test_exit_status_is_passed_on(gmt, status):
+    assert run(gmt, "sh", "-c", f"exit {status}", status=None).returncode == status
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGINT", "SIGABRT"])
+def test_death_by_signal_is_passed_on(gmt, name):
+    done = run(gmt, "sh", "-c", f"kill -{name[3:]} $$", status=None, cwd=gmt.folder)
+    assert done.returncode == -getattr(signal, name)
+    assert list(gmt.folder.glob("core*")) == []
+
+
+def test_program_that_cannot_be_started(gmt, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    for program, status, why in [("no-such-program", 127, "No such file or directory"),
+                                 (plain, 126, "Permission denied")]:
+        done = run(gmt, program, status=None)
+        assert done.returncode == status
+        assert done.stderr == f"gpumemtrace: {program}: {why}\n"
+
+
+def test_streams_arguments_and_options_of_the_program_are_its_own(gmt):
+    done = run(gmt, "sh", "-c", 'cat; echo "$@" >&2', "sh", "--json", "-o", "a b", input="typed\n")
+    assert done.stdout == "typed\n"
+    assert done.stderr == "--json -o a b\n"
+
+
+def test_environment_of_the_program(gmt):
+    variables = ["LD_PRELOAD", "GPUMEMTRACE_OUTPUT", "GPUMEMTRACE_STACKS", "GPUMEMTRACE_DEPTH", "GPUMEMTRACE_QUIET",
+                 "GPUMEMTRACE_SESSION", "GPUMEMTRACE_REPORT"]
+    script = "for name in %s; do eval echo \\$$name; done" % " ".join(variables)
+    done = run(gmt, "sh", "-c", script, cwd=gmt.folder,
+               options=["-o", "x.%p", "--stacks=native", "--depth", "7", "-q", "--report=json"])
+    values = dict(zip(variables, done.stdout.split("\n")))
+    assert str(LIBRARY) in values["LD_PRELOAD"].split(":")
+    assert values["GPUMEMTRACE_OUTPUT"] == f"{gmt.folder}/x.%p"
+    assert values["GPUMEMTRACE_STACKS"] == "native"
+    assert values["GPUMEMTRACE_DEPTH"] == "7"
+    assert values["GPUMEMTRACE_QUIET"] == "1"
+    assert values["GPUMEMTRACE_REPORT"] == "json"
+    assert len(values["GPUMEMTRACE_SESSION"]) == 32
+    again = run(gmt, "sh", "-c", "echo $GPUMEMTRACE_SESSION")
+    assert again.stdout.strip() != values["GPUMEMTRACE_SESSION"]
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="the sanitizer's runtime stays in front")
+def test_library_comes_first_and_other_preloads_stay(gmt):
+    for before, after in [("libm.so.6", f"{LIBRARY}:libm.so.6"), (f"libm.so.6 {LIBRARY}", f"libm.so.6 {LIBRARY}")]:
+        done = run(gmt, "sh", "-c", 'echo "$LD_PRELOAD"', env={"LD_PRELOAD": before})
+        assert done.stdout.strip() == after
+
+
+def test_a_percent_sign_in_the_folder_is_no_pattern(gmt):
+    folder = gmt.folder / "100%p"
+    folder.mkdir()
+    script = folder / "program.py"
+    script.write_text("import cuda\ncuda.init()\ncuda.allocate(4096)\n")
+    run(gmt, sys.executable, script, options=["-o", "mine"], cwd=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.gmt", "mine.json", "mine.txt", "program.py"]
+
+
+@pytest.mark.parametrize("missing", ["/nowhere/libgpumemtrace.so", "with space", "with:colon"])
+def test_library_that_cannot_be_preloaded_is_said(gmt, missing):
+    path = gmt.folder / missing
+    if not missing.startswith("/"):
+        path.write_bytes(LIBRARY.read_bytes())
+    done = run(gmt, "true", status=None, env={"GPUMEMTRACE_LIBRARY": path})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gpumemtrace: {path}: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("library", ["lib", "lib/x86_64-linux-gnu"])
+def test_an_installed_tree_finds_its_parts(gmt, library):
+    if os.uname().machine != "x86_64" and "x86_64" in library:
+        pytest.skip("another machine's folder")
+    root = gmt.folder / "usr"
+    (root / "bin").mkdir(parents=True)
+    (root / library / "gpumemtrace" / "simgpu").mkdir(parents=True)
+    (root / "bin" / "gpumemtrace").write_bytes(TOOL.read_bytes())
+    (root / "bin" / "gpumemtrace").chmod(0o755)
+    (root / library / "libgpumemtrace.so").write_bytes(LIBRARY.read_bytes())
+    simulated = root / library / "gpumemtrace" / "simgpu"
+    (simulated / "libcuda.so.1").write_bytes((SIMGPU / "libcuda.so.1").read_bytes())
+    done = subprocess.run([root / "bin" / "gpumemtrace", "run", "--simulate", "--", "sh", "-c",
+                           "echo $LD_PRELOAD; echo $LD_LIBRARY_PATH"], capture_output=True, text=True,
+                          env=gmt.environment(traced=False, LD_LIBRARY_PATH="/other"), check=True)
+    preload, path = done.stdout.split("\n")[:2]
+    assert preload.split(":")[-1] == str(root / library / "libgpumemtrace.so")
+    assert path == f"{simulated}:/other"
+
+
+ALLOCATES = "import cuda\ncuda.init()\ncuda.allocate(3 << 20)\n"
+
+
+def test_simulated_gpu_needs_no_environment(gmt):
+    script = gmt.folder / "program.py"
+    script.write_text(ALLOCATES)
+    run(gmt, sys.executable, script, options=["--simulate", "-o", gmt.folder / "sim"], env={"LD_LIBRARY_PATH": None})
+    report = json.loads((gmt.folder / "sim.json").read_text())
+    assert report["leaks"]["live_bytes"] == 3 << 20
+    assert report["process"]["end"] == "exited"
+
+
+@pytest.mark.parametrize("kinds, files", [("text,json", {"txt", "json"}), ("json", {"json"}), ("text", {"txt"}),
+                                          ("none", set()), ("nonsense", {"txt", "json"})])
+def test_reports_of_a_killed_program_are_those_asked_for(gmt, kinds, files):
+    script = gmt.folder / "program.py"
+    script.write_text(ALLOCATES + "import os\nos.kill(os.getpid(), 9)\n")
+    done = run(gmt, sys.executable, script, options=["-o", gmt.folder / "k", f"--report={kinds}"], status=None)
+    assert done.returncode == -signal.SIGKILL
+    assert {path.name for path in gmt.folder.glob("k.*")} == {"k.gmt"} | {f"k.{suffix}" for suffix in files}
+    lines = [line for line in done.stderr.splitlines() if "3.0 MiB" in line]
+    assert len(lines) == 1 and lines[0].startswith("gpumemtrace: ")
+
+
+def test_quiet_means_no_summary_of_a_killed_program_either(gmt):
+    script = gmt.folder / "program.py"
+    script.write_text(ALLOCATES + "import os\nos.kill(os.getpid(), 9)\n")
+    done = run(gmt, sys.executable, script, options=["-o", gmt.folder / "k", "-q"], status=None)
+    assert done.stderr == ""
+    assert (gmt.folder / "k.txt").exists()
+
+
+def test_killed_children_are_reported_and_other_sessions_left_alone(gmt):
+    """A parent that exits well, a child of it that is killed, and an older recording of a killed run beside them."""
+    script = gmt.folder / "program.py"
+    script.write_text(ALLOCATES + "import os\nos.kill(os.getpid(), 9)\n")
+    older = gmt.folder / "older"
+    older.mkdir()
+    env = gmt.environment(older / "gmt.%p")
+    subprocess.run([sys.executable, script], env=env, capture_output=True)
+    (recording,) = older.glob("*.gmt")
+    parent = gmt.folder / "parent.py"
+    parent.write_text(ALLOCATES + f"import subprocess, sys\nsubprocess.run([sys.executable, {str(script)!r}])\n")
+    run(gmt, sys.executable, parent, options=["-o", older / "gmt.%p"])
+    ends = sorted(json.loads(path.read_text())["process"]["end"] for path in older.glob("*.json"))
+    assert ends == ["exited", "killed"]
+    assert not recording.with_suffix(".json").exists()
+    assert len(list(older.glob("*.gmt"))) == 3
+    assert not list(older.glob("*.part"))
+
+
+def test_a_process_that_lives_on_is_left_alone(gmt):
+    ready, release = gmt.folder / "ready", gmt.folder / "release"
+    os.mkfifo(release)
+    script = gmt.folder / "daemon.py"
+    script.write_text(ALLOCATES + f"open({str(ready)!r}, 'w').close()\nopen({str(release)!r}).read()\n")
+    parent = f"{sys.executable} {script} >/dev/null 2>&1 & while [ ! -e {ready} ]; do sleep 0.02; done"
+    run(gmt, "sh", "-c", parent, options=["-o", gmt.folder / "d"])
+    assert (gmt.folder / "d.gmt").exists() and not (gmt.folder / "d.json").exists()
+    with open(release, "w"):
+        pass
+    deadline = time.monotonic() + TIMEOUT
+    while not (gmt.folder / "d.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (gmt.folder / "d.txt").exists()
+
+
+COUNTS_SIGNALS = """
+import signal, sys
+seen = []
+def handle(number, frame):
+    seen.append(signal.Signals(number).name)
+    print(seen[-1], flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(len(seen))
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM):
+    signal.signal(number, handle)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_signals_sent_to_the_tool_reach_the_program_once(gmt):
+    process = subprocess.Popen([TOOL, "run", "--", sys.executable, "-c", COUNTS_SIGNALS], stdout=subprocess.PIPE,
+                               text=True, env=gmt.environment(traced=False))
+    assert process.stdout.readline() == "ready\n"
+    names = ["SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM"]
+    for name in names:
+        process.send_signal(getattr(signal, name))
+        assert process.stdout.readline() == f"{name}\n"
+    assert process.wait(TIMEOUT) == len(names)
+    process.stdout.close()
+
+
+def test_control_c_on_the_terminal_reaches_the_program_once(gmt):
+    """The terminal signals the whole group: passing it on as well would make it two."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(TOOL, [str(TOOL), "run", "--", sys.executable, "-c", COUNTS_SIGNALS],
+                  gmt.environment(traced=False))
+    output = b""
+
+    def read_until(word):
+        nonlocal output
+        while word not in output:
+            output += os.read(terminal, 1000)
+
+    read_until(b"ready")
+    os.write(terminal, b"\x03")
+    read_until(b"SIGINT")
+    os.kill(child, signal.SIGTERM)
+    read_until(b"SIGTERM")
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    assert os.WEXITSTATUS(status) == 2 and output.count(b"SIGINT") == 1
+
+
+def test_signals_ignored_by_the_caller_stay_ignored(gmt):
+    done = run(gmt, "sh", "-c", "kill -HUP $$; echo lives",
+               preexec_fn=lambda: (signal.signal(signal.SIGHUP, signal.SIG_IGN),
+                                   signal.signal(signal.SIGCHLD, signal.SIG_IGN)))
+    assert done.stdout == "lives\n"

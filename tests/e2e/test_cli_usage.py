@@ -1,0 +1,142 @@
+"""What the command-line tool says of itself, and of what it cannot use: one line, and exit status 2."""
+import json
+import os
+import random
+import re
+
+import pytest
+from conftest import ROOT
+
+COMMANDS = ["run", "report", "diff"]
+
+
+def expect_unusable(done, *words):
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"gpumemtrace: [^\n]+\n", done.stderr), done.stderr
+    for word in words:
+        assert str(word) in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(gmt, command):
+    assert f"\n  {command} " in gmt.tool("--help").stdout
+    help_text = gmt.tool(command, "--help").stdout
+    assert help_text.startswith(f"Usage: gpumemtrace {command} ")
+    assert f"\nExample:\n  gpumemtrace {command} " in help_text
+    assert gmt.tool(command, "-h").stdout == help_text
+    assert max(map(len, help_text.splitlines())) <= 110
+
+
+def test_version_is_the_one_of_the_sources(gmt):
+    (version,) = re.findall(r'VERSION "(.*)"', (ROOT / "src/base/version.h").read_text())
+    assert gmt.tool("--version").stdout == f"gpumemtrace {version}\n"
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], []),
+    (["reprot"], ["'reprot'"]),
+    (["run"], ["program"]),
+    (["run", "--no-such", "--", "true"], ["'--no-such'"]),
+    (["run", "-Z", "true"], ["'-Z'"]),
+    (["run", "-o"], ["'-o'"]),
+    (["report"], ["recording"]),
+    (["report", "a", "b"], []),
+    (["report", "--output"], ["'--output'"]),
+    (["diff", "one"], ["two", "not 1"]),
+    (["diff", "--top", "many", "a", "b"], ["'many'"]),
+    (["diff", "--top", "-1", "a", "b"], ["'-1'"]),
+])
+def test_wrong_usage_is_said_in_one_line(gmt, arguments, words):
+    expect_unusable(gmt.tool(*arguments, status=None), "--help", *words)
+
+
+@pytest.fixture
+def unreadable(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "noise").write_bytes(random.Random(1).randbytes(10000))
+    (tmp_path / "short.gmt").write_bytes(b"GPUMTRC\0" + bytes(100))
+    (tmp_path / "newer.gmt").write_bytes(b"GPUMTRC\0\xff\xff\0\0" + bytes(8192))
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "noise", "short.gmt", "newer.gmt", "folder", "fifo",
+                                  "esc\x1b[2Jape"])
+def test_input_that_cannot_be_read_is_named(gmt, unreadable, name):
+    path = unreadable / name
+    shown = str(path).replace("\x1b", "\\x1B")
+    for command in (["report", path], ["diff", path, path]):
+        done = gmt.tool(*command, status=None)
+        expect_unusable(done, shown)
+        assert "\x1b" not in done.stderr
+
+
+def report(**changes):
+    whole = {"schema": "gpumemtrace.report/1", "spaces": [], "sites": [],
+             "process": {"exe": "/bin/x", "end": "exited", "complete": True, "duration_ns": 1}}
+    return {**whole, **changes}
+
+
+FIGURES = {key: 1 for key in ["live_bytes", "live_blocks", "allocs", "frees", "allocated_bytes"]}
+SITE = {"layer": "driver", "space": "device", "device": 0, "family": "plain", "api": "cuMemAlloc", "frames": [],
+        "bytes_at_peak": 1, "blocks_at_peak": 1, **FIGURES}
+SPACE = {"space": "device", "device": 0, "peak_bytes": 1, **FIGURES}
+VALUES = [None, True, 1.5, -1, "text", [], {}, [1], 1 << 62]
+
+
+def is_wanted(value, good):
+    """Whether `value` has the type that `good` shows. Texts and devices may be null where nothing is known."""
+    if isinstance(good, bool):
+        return isinstance(value, bool)
+    if isinstance(good, int):
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is type(good)
+
+
+OPTIONAL = {"exe", "device", "function", "file", "module", "line", "offset", "complete"}
+
+
+def test_every_value_of_a_report_has_its_type_checked(gmt, tmp_path):
+    good = tmp_path / "good.json"
+    frame = {"kind": "native", "function": "f", "file": "f.c", "line": 1, "module": "/m.so", "offset": 1}
+    whole = report(sites=[{**SITE, "frames": [frame]}], spaces=[SPACE])
+    good.write_text(json.dumps(whole))
+    gmt.tool("diff", good, good)
+    bad = tmp_path / "bad.json"
+    checked = 0
+    for where in (lambda r: r, lambda r: r["process"], lambda r: r["spaces"][0], lambda r: r["sites"][0],
+                  lambda r: r["sites"][0]["frames"][0]):
+        for key, usual in where(whole).items():
+            for value in VALUES:
+                if is_wanted(value, usual) or key in OPTIONAL:
+                    continue
+                if key == "schema" or (isinstance(usual, list) and value == [1]):
+                    continue
+                damaged = json.loads(json.dumps(whole))
+                where(damaged)[key] = value
+                bad.write_text(json.dumps(damaged))
+                expect_unusable(gmt.tool("diff", good, bad, status=None), bad)
+                checked += 1
+    assert checked > 100
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"schema": "gpumemtrace.report/2"}', "[" * 100000,
+                                  '{"schema": "gpumemtrace.report/1", "sites": [[]]}', '{"schema": "\\u0000"}',
+                                  json.dumps(report(sites=[1])), json.dumps(report(spaces=[[]])),
+                                  json.dumps(report(sites=[{**SITE, "frames": [3]}]))])
+def test_json_that_is_no_report_is_refused(gmt, tmp_path, text):
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    expect_unusable(gmt.tool("diff", path, path, status=None), path)
+
+
+def test_output_that_cannot_be_written_is_said(gmt, tmp_path):
+    with open("/dev/full", "w") as full:
+        import subprocess
+        from conftest import TOOL
+        done = subprocess.run([TOOL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=gmt.environment(traced=False))
+    assert done.returncode == 2
+    assert done.stderr == "gpumemtrace: standard output: No space left on device\n"
