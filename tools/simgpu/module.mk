@@ -8,8 +8,14 @@ SIM_SOURCES := $(sort $(wildcard tools/simgpu/*.c))
 SIM_OBJECTS := $(call objects,sim,$(SIM_SOURCES))
 SIM_CFLAGS  := -Itools/simgpu -fPIC -fvisibility=hidden -fsemantic-interposition
 
+RUNTIME_SOURCES  := $(sort $(wildcard tools/simgpu/runtime/*.c))
+RUNTIME_VERSIONS := 12 13
+RUNTIME_VERSION_12 := 12080
+RUNTIME_VERSION_13 := 13000
+
 simgpu: $(BUILD)/simgpu/libcuda.so.1 $(BUILD)/simgpu/libcuda.so $(BUILD)/simgpu/got/libcuda.so.1 \
-	$(BUILD)/simgpu/abi_facts.so
+	$(RUNTIME_VERSIONS:%=$(BUILD)/simgpu/libcudart.so.%) $(BUILD)/simgpu/libcudart.so \
+	$(BUILD)/simgpu/libcudart_static.a $(BUILD)/simgpu/abi_facts.so
 
 $(BUILD)/sim/%.o: %.c
 	@mkdir -p $(@D)
@@ -25,6 +31,35 @@ $(BUILD)/simgpu/got/libcuda.so.1: $(SIM_OBJECTS)
 
 $(BUILD)/simgpu/libcuda.so: $(BUILD)/simgpu/libcuda.so.1
 	ln -sf libcuda.so.1 $@
+
+# The runtime of CUDA 12 and 13, shared with NVIDIA's symbol versions, and static, where no cuda* name may become a
+# dynamic symbol of the program it is linked into.
+define runtime
+$(BUILD)/cudart$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$(CC) $(COMMON) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DCUDART_VERSION=$(RUNTIME_VERSION_$(1)) -MMD -MP -c $$< -o $$@
+
+$(BUILD)/simgpu/libcudart.so.$(1): $(call objects,cudart$(1),$(RUNTIME_SOURCES)) tools/simgpu/runtime/cudart$(1).map
+	@mkdir -p $$(@D)
+	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcudart.so.$(1) -Wl,-Bsymbolic \
+		-Wl,--version-script=tools/simgpu/runtime/cudart$(1).map $$(filter %.o,$$^) -ldl -lpthread -o $$@
+endef
+$(foreach version,$(RUNTIME_VERSIONS),$(eval $(call runtime,$(version))))
+
+$(BUILD)/simgpu/libcudart.so: $(BUILD)/simgpu/libcudart.so.13
+	ln -sf libcudart.so.13 $@
+
+$(BUILD)/cudart_static/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(COMMON) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DSIMGPU_STATIC -MMD -MP -c $< -o $@
+
+# One object in which only the runtime's own names are left global: nothing else can clash with the program's.
+$(BUILD)/simgpu/libcudart_static.a: $(call objects,cudart_static,$(RUNTIME_SOURCES))
+	@mkdir -p $(@D)
+	$(LD) -r $^ -o $(BUILD)/cudart_static/cudart.o
+	objcopy --wildcard --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $(BUILD)/cudart_static/cudart.o
+	rm -f $@
+	$(AR) rcs $@ $(BUILD)/cudart_static/cudart.o
 
 # NVIDIA's own facts, for test_cuda_abi; empty where no toolkit is installed.
 $(BUILD)/simgpu/abi_facts.so: tests/unit/abi/facts.c tests/unit/abi/facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
