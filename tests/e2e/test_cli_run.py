@@ -163,7 +163,7 @@ def test_a_process_that_lives_on_is_left_alone(gmt):
     os.mkfifo(release)
     script = gmt.folder / "daemon.py"
     script.write_text(ALLOCATES + f"open({str(ready)!r}, 'w').close()\nopen({str(release)!r}).read()\n")
-    parent = f"{sys.executable} {script} >/dev/null 2>&1 & while [ ! -e {ready} ]; do sleep 0.02; done"
+    parent = f"{sys.executable} {script} >/dev/null 2>&1 & while kill -0 $! && [ ! -e {ready} ]; do sleep 0.02; done"
     run(gmt, "sh", "-c", parent, options=["-o", gmt.folder / "d"])
     assert (gmt.folder / "d.gmt").exists() and not (gmt.folder / "d.json").exists()
     with open(release, "w"):

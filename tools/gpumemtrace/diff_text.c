@@ -6,6 +6,7 @@
 #include "report/words.h"
 
 #define FIGURE_COLUMN 34
+#define PLACE_COLUMN  24
 
 static void say(struct output *out, struct words *words)
 {
@@ -127,33 +128,32 @@ static void add_changed(struct words *words, const struct saved_figures *before,
         add_counts(words, before->allocs, after->allocs, "allocation");
         between = "; ";
     }
+    if (between[0])
+        return;
     if (before->allocated_bytes != after->allocated_bytes) {
-        words_add(words, "%s", between);
         add_sizes(words, before->allocated_bytes, after->allocated_bytes);
         words_add(words, " allocated in all");
-        between = "; ";
-    }
-    if (!between[0] && before->frees != after->frees)
+    } else if (before->frees != after->frees) {
         add_counts(words, before->frees, after->frees, "free");
-    else if (!between[0])
+    } else {
         words_add(words, "the same bytes in another number of blocks");
+    }
 }
 
-/* The figure a place is listed for: of what is still allocated and what it held at the peak, the one that
- * changed. */
+/* The figure a place is listed for, and ranked by: the bigger change of what is still allocated and of what
+ * it held at the peak. */
 static void add_headline(struct words *words, const struct compared *place)
 {
     struct difference live = difference(place->before.live_bytes, place->after.live_bytes);
-    bool peak = live.amount == 0;
-    uint64_t before = peak ? place->before.peak_bytes : place->before.live_bytes;
-    uint64_t after = peak ? place->after.peak_bytes : place->after.live_bytes;
-    if (before == after) {
+    struct difference peak = difference(place->before.peak_bytes, place->after.peak_bytes);
+    if (live.amount == 0 && peak.amount == 0) {
         words_add(words, "same bytes");
-        return;
+    } else if (live.amount >= peak.amount) {
+        add_size_change(words, place->before.live_bytes, place->after.live_bytes);
+    } else {
+        add_size_change(words, place->before.peak_bytes, place->after.peak_bytes);
+        words_add(words, " at peak");
     }
-    add_size_change(words, before, after);
-    if (peak)
-        words_add(words, " at the peak");
 }
 
 static void say_place(const struct compared *place, bool name_space, struct output *out)
@@ -162,7 +162,7 @@ static void say_place(const struct compared *place, bool name_space, struct outp
     struct words words = {0};
     words_add(&words, "  ");
     add_headline(&words, place);
-    words_column(&words, 16);
+    words_column(&words, PLACE_COLUMN);
     words_add(&words, "%s", states[place->change]);
     words_add(&words, "%s", place->site->title ? place->site->title : place->site->api);
     if (name_space) {
@@ -174,7 +174,7 @@ static void say_place(const struct compared *place, bool name_space, struct outp
     if (place->suppressed)
         words_add(&words, ", suppressed");
     say(out, &words);
-    words_column(&words, 16);
+    words_column(&words, PLACE_COLUMN);
     if (place->change == CHANGE_CHANGED)
         add_changed(&words, &place->before, &place->after);
     else
