@@ -1,0 +1,40 @@
+"""Reads what src/hooks says of itself, for the tests that hold it to the outside: the table of hooked symbols and the
+prototypes that the hooks are defined with."""
+import re
+from collections import namedtuple
+
+from conftest import ROOT
+
+HOOKS = ROOT / "src" / "hooks"
+Symbol = namedtuple("Symbol", "name bare since stream library family")
+Prototype = namedtuple("Prototype", "name runtime parameters")  # parameters: [(type, name)]
+
+
+def symbols():
+    text = (HOOKS / "symbols.h").read_text()
+    rows = re.findall(r'^\s+X\((\w+),\s*"(\w+)",\s*(\d+),\s*(\w+),\s*(\w+),\s*(\w+)\)', text, re.M)
+    return [Symbol(name, bare, int(since), stream, library, family) for name, bare, since, stream, library, family in rows]
+
+
+def version():
+    return int(re.search(r"SYMBOLS_CUDA_VERSION (\d+)", (HOOKS / "symbols.h").read_text())[1])
+
+
+def split_parameters(text):
+    """[(type, name)] of a C parameter list without function pointers. Spelling is normalised."""
+    found = []
+    for part in text.split(","):
+        words = re.findall(r"\w+|\*", part)
+        if words in ([], ["void"]):
+            continue
+        name = words.pop() if len(words) > 1 and words[-1] != "*" else ""
+        found.append((" ".join(words).replace(" *", "*").replace("* *", "**"), name))
+    return found
+
+
+def prototypes():
+    found = []
+    for path in sorted(HOOKS.glob("*.c")):
+        for runtime, name, parameters in re.findall(r"^(RUNTIME_)?HOOK\((\w+),\s*\(([^)]*)\)\)", path.read_text(), re.M):
+            found.append(Prototype(name, bool(runtime), split_parameters(parameters)))
+    return found
