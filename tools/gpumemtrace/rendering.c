@@ -54,7 +54,8 @@ int rendering_open(struct rendering *rendering, const char *path, const char *re
         return -1;
     rendering->symbols = dwarf_source_create();
     if (rendering->symbols) {
-        struct report_input input = {
+        struct report_input *input = &rendering->input;
+        *input = (struct report_input){
             .catalog = recording->catalog,
             .ledger = recording->ledger,
             .process = &recording->process,
@@ -62,8 +63,8 @@ int rendering_open(struct rendering *rendering, const char *path, const char *re
             .dropped_events = recording->file_dropped_events,
             .report_path = report_path,
         };
-        input.notes = collect_notes(rendering, &input.note_count);
-        rendering->report = report_build(&input, &rendering->arena);
+        input->notes = collect_notes(rendering, &input->note_count);
+        rendering->report = report_build(input, &rendering->arena);
     }
     if (rendering->report)
         return 0;

@@ -12,6 +12,7 @@ struct rendering {
     struct recording recording;
     struct symbol_source *symbols;
     struct arena arena;
+    struct report_input input; /* the report points at it */
     struct report *report;
 };
 
