@@ -237,9 +237,9 @@ static void test_texts_are_cut_to_what_a_record_holds(void **state)
 static void test_the_limit_ends_the_recording_and_is_kept(void **state)
 {
     (void)state;
-    assert_int_equal(open_writer(3 * MIB), 0);
+    assert_int_equal(open_writer(2 * MIB), 0);
     uint64_t given = fill(UINT64_MAX);
-    assert_true(size_of_file() <= 3 * MIB);
+    assert_true(size_of_file() <= 2 * MIB);
     assert_true(writer.position >= 1 * MIB);
     assert_true(writer.at_limit);
     check_ended_early(given, EFBIG);
@@ -256,7 +256,7 @@ static void test_a_limit_too_small_for_anything_leaves_no_file(void **state)
 static void fill_under_ulimit(void *unused)
 {
     (void)unused;
-    struct rlimit limit = {.rlim_cur = 3 * MIB, .rlim_max = 3 * MIB};
+    struct rlimit limit = {.rlim_cur = 2 * MIB, .rlim_max = 2 * MIB};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     assert_int_equal(open_writer(NO_LIMIT), 0);
     uint64_t given = fill(UINT64_MAX);
@@ -284,13 +284,13 @@ static void test_a_file_size_limit_never_kills_the_program(void **state)
     assert_int_equal(in_child(open_under_tiny_ulimit, NULL), 0);
 }
 
-/* A disk of 3 MiB of this process's own; ends the child where that is not allowed. */
+/* A disk of 2 MiB of this process's own; ends the child where that is not allowed. */
 static void enter_small_disk(void)
 {
     if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
         _exit(CHILD_SKIPPED);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("tmpfs", scratch_folder(), "tmpfs", 0, "size=3M") != 0)
+        mount("tmpfs", scratch_folder(), "tmpfs", 0, "size=2M") != 0)
         _exit(CHILD_SKIPPED);
 }
 
