@@ -1,9 +1,9 @@
-# Tests. Each tests/unit/test_*.c is a cmocka program linked with everything but the hooks and the preload half;
+# Tests. Each tests/unit/test_*.c is a cmocka program linked with what it uses of everything but the hooks;
 # tests/e2e is run by pytest against the build products.
 UNIT_SOURCES  := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_SUPPORT  := $(filter-out $(UNIT_SOURCES),$(sort $(wildcard tests/unit/*.c)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
-TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c) $(UNIT_SUPPORT))
+TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c src/preload/*.c) $(UNIT_SUPPORT))
 TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
 UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -ldl -lpthread
 PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q
