@@ -11,6 +11,9 @@
 #define MAX_TRACE_DEFAULT ((uint64_t)1 << 30)
 #define MAX_TRACE_MIN     ((uint64_t)2 << 20)
 #define OUTPUT_DEFAULT    "gpumemtrace.%p"
+/* Bytes of a value that a complaint shows: so many that a complaint about each variable fits. */
+#define COMPLAINT_VALUE_MAX 48
+#define RANK_DIGITS_MAX     9 /* an int holds them */
 
 static void __attribute__((format(printf, 2, 3))) complain(struct config *config, const char *format, ...)
 {
@@ -32,9 +35,8 @@ bool parse_size(const char *text, uint64_t *bytes)
     uint64_t value = 0;
     const char *at = text;
     for (; *at >= '0' && *at <= '9'; at++) {
-        if (value > (UINT64_MAX - 9) / 10)
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *at - '0', &value))
             return false;
-        value = value * 10 + (uint64_t)(*at - '0');
     }
     if (at == text)
         return false;
@@ -71,8 +73,8 @@ static bool set_quiet(struct config *config, const char *text)
 
 static bool set_report(struct config *config, const char *text)
 {
-    bool is_text = false, is_json = false;
-    while (strcmp(text, "none") != 0) {
+    bool is_text = false, is_json = false, is_none = strcmp(text, "none") == 0;
+    while (!is_none) {
         size_t length = strcspn(text, ",");
         if (length == 4 && strncmp(text, "text", 4) == 0)
             is_text = true;
@@ -180,7 +182,7 @@ static void read_rank(struct config *config)
     static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *text = secure_getenv(names[i]);
-        if (text == NULL || *text == '\0' || strlen(text) >= sizeof config->rank ||
+        if (text == NULL || *text == '\0' || strlen(text) > RANK_DIGITS_MAX ||
             text[strspn(text, "0123456789")] != '\0')
             continue;
         strcpy(config->rank, text);
@@ -199,7 +201,8 @@ void config_read(struct config *config)
         const char *text = secure_getenv(variables[i].name);
         if (text == NULL || variables[i].set(config, text))
             continue;
-        complain(config, "gpumemtrace: %s=%s is not %s; using %s\n", variables[i].name, text,
+        complain(config, "gpumemtrace: %s=%.*s%s is not %s; using %s\n", variables[i].name,
+                 COMPLAINT_VALUE_MAX, text, strlen(text) > COMPLAINT_VALUE_MAX ? "..." : "",
                  variables[i].wanted, variables[i].otherwise);
     }
     if (config->output[0] == '\0')
