@@ -11,7 +11,9 @@ INSTALL     ?= install
 
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
 
-$(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in src/base/version.h Makefile
+# Made each time: what it says depends on the variables of this very call.
+.PHONY: $(BUILD)/gpumemtrace.pc
+$(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in
 	@mkdir -p $(@D)
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' $< >$@

@@ -20,5 +20,5 @@ def answer(length):
 cuda.init()
 weights = cuda.allocate(100 * cuda.MIB)
 for length in range(LENGTHS):
-    answer(length)
-    answer(length // 2)
+    for asked in (length, length // 2):
+        answer(asked)

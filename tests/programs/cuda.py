@@ -25,10 +25,19 @@ def _check(result, function, arguments):
 
 
 def _function(name, *parameters):
-    """`parameters`: a type to pass, or [type] for one that the driver fills and the call returns."""
-    kinds = [POINTER(p[0]) if isinstance(p, list) else p for p in parameters]
-    directions = tuple((2 if isinstance(p, list) else 1,) for p in parameters)
-    function = ctypes.CFUNCTYPE(c_int, *kinds)((name, library), directions)
+    """`parameters`: a type to pass, (type, default), or [type] for one that the driver fills and the call returns."""
+    kinds, directions = [], []
+    for parameter in parameters:
+        if isinstance(parameter, list):
+            kinds.append(POINTER(parameter[0]))
+            directions.append((2,))
+        elif isinstance(parameter, tuple):
+            kinds.append(parameter[0])
+            directions.append((1, None, parameter[1]))
+        else:
+            kinds.append(parameter)
+            directions.append((1,))
+    function = ctypes.CFUNCTYPE(c_int, *kinds)((name, library), tuple(directions))
     function.errcheck = _check
     function.__name__ = name
     return function
@@ -46,11 +55,11 @@ memory_info = _function("cuMemGetInfo_v2", [c_size_t], [c_size_t])
 allocate = _function("cuMemAlloc_v2", [c_uint64], c_size_t)
 allocate_pitched = _function("cuMemAllocPitch_v2", [c_uint64], [c_size_t], c_size_t, c_size_t, c_uint)
 release = _function("cuMemFree_v2", c_uint64)
-_managed = _function("cuMemAllocManaged", [c_uint64], c_size_t, c_uint)
-_async = _function("cuMemAllocAsync", [c_uint64], c_size_t, c_void_p)
-_release_async = _function("cuMemFreeAsync", c_uint64, c_void_p)
-_pinned = _function("cuMemHostAlloc", [c_void_p], c_size_t, c_uint)
 release_pinned = _function("cuMemFreeHost", c_void_p)
+allocate_managed = _function("cuMemAllocManaged", [c_uint64], c_size_t, (c_uint, 1))
+allocate_async = _function("cuMemAllocAsync", [c_uint64], c_size_t, (c_void_p, None))
+release_async = _function("cuMemFreeAsync", c_uint64, (c_void_p, None))
+allocate_pinned = _function("cuMemHostAlloc", [c_void_p], c_size_t, (c_uint, 0))
 
 
 def init(device=0):
@@ -61,19 +70,3 @@ def init(device=0):
 
 def use(device):
     context_use(context_retain(device))
-
-
-def allocate_managed(size):
-    return _managed(size, 1)
-
-
-def allocate_async(size, stream=None):
-    return _async(size, stream)
-
-
-def release_async(address, stream=None):
-    _release_async(address, stream)
-
-
-def allocate_pinned(size):
-    return _pinned(size, 0)
