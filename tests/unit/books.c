@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-void books_open(struct books *books, struct trace_writer *writer)
+void trace_books_open(struct trace_books *books, struct trace_writer *writer)
 {
     memset(books, 0, sizeof *books);
     books->catalog = catalog_create(&books->arena);
@@ -15,14 +15,14 @@ void books_open(struct books *books, struct trace_writer *writer)
     books->writer = writer;
 }
 
-void books_close(struct books *books)
+void trace_books_close(struct trace_books *books)
 {
     ledger_destroy(books->ledger);
     catalog_destroy(books->catalog);
     arena_release(&books->arena);
 }
 
-uint32_t books_string(struct books *books, const char *text, size_t bytes)
+uint32_t trace_books_string(struct trace_books *books, const char *text, size_t bytes)
 {
     bool is_new;
     uint32_t id = catalog_add_string(books->catalog, text, bytes, &is_new);
@@ -31,22 +31,22 @@ uint32_t books_string(struct books *books, const char *text, size_t bytes)
     return id;
 }
 
-uint32_t books_text(struct books *books, const char *text)
+uint32_t trace_books_text(struct trace_books *books, const char *text)
 {
-    return books_string(books, text, strlen(text));
+    return trace_books_string(books, text, strlen(text));
 }
 
-uint32_t books_module(struct books *books, const struct module *module)
+uint32_t trace_books_module(struct trace_books *books, const struct module *module)
 {
     bool is_new;
-    uint32_t path = books_text(books, module->path);
+    uint32_t path = trace_books_text(books, module->path);
     uint32_t id = catalog_add_module(books->catalog, module, &is_new);
     if (is_new && books->writer != NULL)
         trace_put_module(books->writer, module, path);
     return id;
 }
 
-uint32_t books_frame(struct books *books, const struct frame *frame)
+uint32_t trace_books_frame(struct trace_books *books, const struct frame *frame)
 {
     bool is_new;
     uint32_t id = catalog_add_frame(books->catalog, frame, &is_new);
@@ -55,7 +55,7 @@ uint32_t books_frame(struct books *books, const struct frame *frame)
     return id;
 }
 
-uint32_t books_stack(struct books *books, const uint32_t *frames, uint32_t count)
+uint32_t trace_books_stack(struct trace_books *books, const uint32_t *frames, uint32_t count)
 {
     bool is_new;
     uint32_t id = catalog_add_stack(books->catalog, frames, count, &is_new);
@@ -64,7 +64,7 @@ uint32_t books_stack(struct books *books, const uint32_t *frames, uint32_t count
     return id;
 }
 
-uint32_t books_site_of(struct books *books, const struct site_key *key)
+uint32_t trace_books_site_of(struct trace_books *books, const struct site_key *key)
 {
     bool is_new;
     uint32_t id = catalog_add_site(books->catalog, key, &is_new);
@@ -73,23 +73,23 @@ uint32_t books_site_of(struct books *books, const struct site_key *key)
     return id;
 }
 
-uint32_t books_site(struct books *books, uint32_t number, enum family family, enum space_kind space,
-                    int device)
+uint32_t trace_books_site(struct trace_books *books, uint32_t number, enum family family,
+                          enum space_kind space, int device)
 {
     struct frame frame = {.kind = FRAME_PYTHON,
-                          .function = books_text(books, "train"),
-                          .file = books_text(books, "train.py"),
+                          .function = trace_books_text(books, "train"),
+                          .file = trace_books_text(books, "train.py"),
                           .line = (int32_t)number + 1};
-    uint32_t id = books_frame(books, &frame);
-    struct site_key key = {.stack = books_stack(books, &id, 1),
-                           .api = books_text(books, "cuMemAlloc"),
+    uint32_t id = trace_books_frame(books, &frame);
+    struct site_key key = {.stack = trace_books_stack(books, &id, 1),
+                           .api = trace_books_text(books, "cuMemAlloc"),
                            .family = (uint8_t)family,
                            .space = (uint8_t)space,
                            .device = (int16_t)device};
-    return books_site_of(books, &key);
+    return trace_books_site_of(books, &key);
 }
 
-bool books_apply(struct books *books, const struct event *event, struct block *ended)
+bool trace_books_apply(struct trace_books *books, const struct event *event, struct block *ended)
 {
     bool applied = ledger_apply(books->ledger, event, ended);
     if (applied && books->writer != NULL)

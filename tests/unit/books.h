@@ -13,26 +13,26 @@
 #include "ledger/ledger.h"
 #include "trace/writer.h"
 
-struct books {
+struct trace_books {
     struct arena arena;
     struct catalog *catalog;
     struct ledger *ledger;
     struct trace_writer *writer; /* NULL: none; the caller opens and closes it */
 };
 
-void books_open(struct books *books, struct trace_writer *writer);
-void books_close(struct books *books);
+void trace_books_open(struct trace_books *books, struct trace_writer *writer);
+void trace_books_close(struct trace_books *books);
 
-uint32_t books_text(struct books *books, const char *text);
-uint32_t books_string(struct books *books, const char *text, size_t bytes);
-uint32_t books_module(struct books *books, const struct module *module);
-uint32_t books_frame(struct books *books, const struct frame *frame);
-uint32_t books_stack(struct books *books, const uint32_t *frames, uint32_t count);
-uint32_t books_site_of(struct books *books, const struct site_key *key);
+uint32_t trace_books_text(struct trace_books *books, const char *text);
+uint32_t trace_books_string(struct trace_books *books, const char *text, size_t bytes);
+uint32_t trace_books_module(struct trace_books *books, const struct module *module);
+uint32_t trace_books_frame(struct trace_books *books, const struct frame *frame);
+uint32_t trace_books_stack(struct trace_books *books, const uint32_t *frames, uint32_t count);
+uint32_t trace_books_site_of(struct trace_books *books, const struct site_key *key);
 /* A site of its own for each `number`, with a stack of one Python frame at that line. */
-uint32_t books_site(struct books *books, uint32_t number, enum family family, enum space_kind space,
-                    int device);
-bool books_apply(struct books *books, const struct event *event, struct block *ended);
+uint32_t trace_books_site(struct trace_books *books, uint32_t number, enum family family,
+                          enum space_kind space, int device);
+bool trace_books_apply(struct trace_books *books, const struct event *event, struct block *ended);
 
 /* Fails the test unless every answer of one pair is also the other's. */
 void assert_catalogs_equal(const struct catalog *left, const struct catalog *right);

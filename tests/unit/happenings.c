@@ -18,11 +18,11 @@ static const struct {
     {FAMILY_TORCH, SPACE_DEVICE, 0},    {FAMILY_TORCH, SPACE_DEVICE, 0},
 };
 
-void happenings_start(struct happenings *happenings, struct books *books, uint64_t seed)
+void happenings_start(struct happenings *happenings, struct trace_books *books, uint64_t seed)
 {
     *happenings = (struct happenings){.books = books, .seed = seed};
     for (uint32_t i = 0; i < HAPPENINGS_SITES; i++)
-        happenings->sites[i] = books_site(books, i, kinds[i].family, kinds[i].space, kinds[i].device);
+        happenings->sites[i] = trace_books_site(books, i, kinds[i].family, kinds[i].space, kinds[i].device);
 }
 
 /* Few sizes and few addresses, so that peaks are met again without being passed and addresses are used
@@ -114,7 +114,7 @@ void happenings_next(struct happenings *happenings, struct event *event, struct 
     do
         *event = choose(happenings);
     while (!can_happen(happenings, event));
-    assert_true(books_apply(happenings->books, event, ended));
+    assert_true(trace_books_apply(happenings->books, event, ended));
     if (event->type == EVENT_FREE && random_below(&happenings->seed, 2) == 0) {
         happenings->freed = *ended;
         happenings->can_unfree = true;

@@ -8,32 +8,32 @@
 
 #define KEY(number) block_key(KEY_ADDRESS, (number))
 
-static struct books books;
+static struct trace_books books;
 static uint64_t now_ns;
 
 static int set_up(void **state)
 {
     now_ns = 0;
-    books_open(&books, NULL);
+    trace_books_open(&books, NULL);
     *state = &books;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    books_close(*state);
+    trace_books_close(*state);
     return 0;
 }
 
 static uint32_t device_site(uint32_t number)
 {
-    return books_site(&books, number, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    return trace_books_site(&books, number, FAMILY_PLAIN, SPACE_DEVICE, 0);
 }
 
 static bool happen(struct event event)
 {
     event.time_ns = now_ns += 10;
-    return books_apply(&books, &event, NULL);
+    return trace_books_apply(&books, &event, NULL);
 }
 
 static bool allocate(uint32_t site, uint64_t number, uint64_t size)
@@ -44,7 +44,7 @@ static bool allocate(uint32_t site, uint64_t number, uint64_t size)
 static bool release(uint64_t number, struct block *ended)
 {
     struct event event = {.type = EVENT_FREE, .key = KEY(number), .time_ns = now_ns += 10};
-    return books_apply(&books, &event, ended);
+    return trace_books_apply(&books, &event, ended);
 }
 
 static const struct ledger_space *space(size_t index)
@@ -102,8 +102,8 @@ static void test_spaces_devices_and_layers_have_their_own_totals(void **state)
                  {FAMILY_PINNED, SPACE_PINNED, -1, LAYER_DRIVER},
                  {FAMILY_TORCH, SPACE_DEVICE, 0, LAYER_FRAMEWORK}};
     for (uint32_t i = 0; i < COUNT_OF(kinds); i++)
-        allocate(books_site(&books, i, kinds[i].family, kinds[i].space, kinds[i].device), i, 1000 + i);
-    allocate(books_site(&books, 99, FAMILY_POOL, SPACE_DEVICE, 0), 99, 5);
+        allocate(trace_books_site(&books, i, kinds[i].family, kinds[i].space, kinds[i].device), i, 1000 + i);
+    allocate(trace_books_site(&books, 99, FAMILY_POOL, SPACE_DEVICE, 0), 99, 5);
     assert_int_equal(ledger_space_count(books.ledger), COUNT_OF(kinds));
     for (uint32_t i = 0; i < COUNT_OF(kinds); i++) {
         assert_int_equal(space(i)->kind, kinds[i].space);
@@ -223,7 +223,7 @@ static void test_an_address_handed_out_twice_ends_the_older_block(void **state)
 static void test_refused_allocations_are_counted_and_change_nothing_else(void **state)
 {
     (void)state;
-    uint32_t site = device_site(0), torch = books_site(&books, 1, FAMILY_TORCH, SPACE_DEVICE, 0);
+    uint32_t site = device_site(0), torch = trace_books_site(&books, 1, FAMILY_TORCH, SPACE_DEVICE, 0);
     happen((struct event){.type = EVENT_FAILED, .site = site, .size = 10, .error = 1});
     happen((struct event){.type = EVENT_FAILED, .site = torch, .size = 10, .error = 1});
     happen((struct event){.type = EVENT_FOREIGN_FREE, .key = KEY(9)});
@@ -242,7 +242,7 @@ static void test_out_of_memory_names_the_holders_most_bytes_first(void **state)
     static const uint32_t order[] = {2, 0, 4, 1, 3};
     for (uint32_t i = 0; i < COUNT_OF(sizes); i++)
         allocate(device_site(i), i, sizes[i]);
-    allocate(books_site(&books, 50, FAMILY_PLAIN, SPACE_DEVICE, 1), 50, 1000); /* of another device */
+    allocate(trace_books_site(&books, 50, FAMILY_PLAIN, SPACE_DEVICE, 1), 50, 1000); /* of another device */
     allocate(device_site(60), 60, 7);
     release(60, NULL); /* holds nothing any more */
     struct event event = {.type = EVENT_OOM, .site = device_site(70), .size = 999, .error = 2};

@@ -313,9 +313,9 @@ static void check_ooms_and_memory(const struct ledger *ledger)
 
 static void run_seed(uint64_t seed, int events)
 {
-    struct books books;
+    struct trace_books books;
     struct happenings happenings;
-    books_open(&books, NULL);
+    trace_books_open(&books, NULL);
     happenings_start(&happenings, &books, seed);
     start_naive(books.catalog);
     for (int i = 0; i < events; i++) {
@@ -331,7 +331,7 @@ static void run_seed(uint64_t seed, int events)
         check_all(books.ledger);
     }
     check_ooms_and_memory(books.ledger);
-    books_close(&books);
+    trace_books_close(&books);
 }
 
 static void test_every_answer_is_that_of_naive_books(void **state)

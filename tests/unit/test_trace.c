@@ -207,7 +207,7 @@ static void test_numbers_of_more_than_64_bits_are_refused(void **state)
 }
 
 /* What it was all for: the tool's books are the process's books. */
-static void check_read_back(const struct books *books, const char *path)
+static void check_read_back(const struct trace_books *books, const char *path)
 {
     struct recording recording;
     read_good(&recording, path);
@@ -223,11 +223,11 @@ static void test_random_happenings_read_back_exactly(void **state)
     struct process_info process = own_process();
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct trace_writer writer;
-        struct books books;
+        struct trace_books books;
         struct happenings happenings;
         const char *path = scratch_path("random");
         assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
-        books_open(&books, &writer);
+        trace_books_open(&books, &writer);
         happenings_start(&happenings, &books, seed);
         for (int i = 0; i < 1500; i++) {
             struct event event;
@@ -236,7 +236,7 @@ static void test_random_happenings_read_back_exactly(void **state)
         }
         trace_writer_close(&writer, happenings.time_ns);
         check_read_back(&books, path);
-        books_close(&books);
+        trace_books_close(&books);
         unlink(path);
     }
 }
@@ -248,45 +248,45 @@ static void test_extreme_values_read_back(void **state)
     static const int devices[] = {-1, 0, 1, INT16_MAX, INT16_MIN, -2};
     struct process_info process = own_process();
     struct trace_writer writer;
-    struct books books;
+    struct trace_books books;
     const char *path = scratch_path("extreme");
     assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
-    books_open(&books, &writer);
+    trace_books_open(&books, &writer);
     struct module module = {.path = "",
                             .bias = UINT64_MAX,
                             .end = UINT64_MAX,
                             .file_size = UINT64_MAX,
                             .build_id_bytes = BUILD_ID_MAX};
     memset(module.build_id, 0xee, sizeof module.build_id);
-    books_module(&books, &module);
+    trace_books_module(&books, &module);
     struct frame native = {.kind = FRAME_NATIVE, .module = 0, .offset = UINT64_MAX};
     struct frame python = {.kind = FRAME_PYTHON, .line = INT32_MAX};
-    uint32_t frames[] = {books_frame(&books, &native), books_frame(&books, &python), 0};
-    books_stack(&books, frames, COUNT_OF(frames));
-    books_stack(&books, frames, 0);
+    uint32_t frames[] = {trace_books_frame(&books, &native), trace_books_frame(&books, &python), 0};
+    trace_books_stack(&books, frames, COUNT_OF(frames));
+    trace_books_stack(&books, frames, 0);
     for (uint32_t i = 0; i < COUNT_OF(devices); i++) {
-        uint32_t site = books_site(&books, i, FAMILY_PLAIN, SPACE_DEVICE, devices[i]);
+        uint32_t site = trace_books_site(&books, i, FAMILY_PLAIN, SPACE_DEVICE, devices[i]);
         uint64_t number = (i % 2 == 0 ? (UINT64_C(1) << KEY_NUMBER_BITS) - 1 : 0) ^ i;
-        books_apply(&books,
-                    &(struct event){.type = EVENT_ALLOC,
-                                    .site = site,
-                                    .key = block_key((enum key_space)(i % KEY_SPACE_COUNT), number),
-                                    .size = UINT64_MAX,
-                                    .context = UINT32_MAX,
-                                    .time_ns = i % 2 == 0 ? UINT64_MAX : 0},
-                    NULL);
-        books_apply(
+        trace_books_apply(&books,
+                          &(struct event){.type = EVENT_ALLOC,
+                                          .site = site,
+                                          .key = block_key((enum key_space)(i % KEY_SPACE_COUNT), number),
+                                          .size = UINT64_MAX,
+                                          .context = UINT32_MAX,
+                                          .time_ns = i % 2 == 0 ? UINT64_MAX : 0},
+                          NULL);
+        trace_books_apply(
             &books,
             &(struct event){.type = EVENT_OOM, .site = site, .error = i % 2 == 0 ? INT32_MIN : INT32_MAX},
             NULL);
-        books_apply(
+        trace_books_apply(
             &books,
             &(struct event){.type = EVENT_MEMORY, .device = devices[i] * 65536, .total_bytes = UINT64_MAX},
             NULL);
     }
     trace_writer_close(&writer, 0);
     check_read_back(&books, path);
-    books_close(&books);
+    trace_books_close(&books);
 }
 
 static void see_before_ledger(const struct recording *recording, const struct event *event, void *arg)

@@ -57,15 +57,16 @@ static void write_without_end(void *unused)
     static char text[8000];
     struct process_info process = own_process();
     struct trace_writer writer;
-    struct books books;
+    struct trace_books books;
     assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
-    books_open(&books, &writer);
+    trace_books_open(&books, &writer);
     for (uint64_t n = 0;; n++) {
         struct event event = nth_event(n);
         if (n % 64 == 0) {
             memcpy(text, &n, sizeof n);
-            books_string(&books, text, sizeof text);
-            assert_int_equal(books_site(&books, (uint32_t)(n / 64), FAMILY_PLAIN, SPACE_DEVICE, 0), n / 64);
+            trace_books_string(&books, text, sizeof text);
+            assert_int_equal(trace_books_site(&books, (uint32_t)(n / 64), FAMILY_PLAIN, SPACE_DEVICE, 0),
+                             n / 64);
         }
         trace_put_event(&writer, &event);
         atomic_store_explicit(&shared->done, n + 1, memory_order_release);

@@ -25,7 +25,7 @@
 #define NO_LIMIT UINT64_MAX
 
 static struct trace_writer writer;
-static struct books books;
+static struct trace_books books;
 static const char *path;
 
 /* A file system without fallocate(), as some network file systems are. */
@@ -75,11 +75,11 @@ static struct event nth_alloc(uint64_t n)
 static uint64_t fill(uint64_t max)
 {
     uint64_t given = 0;
-    books_open(&books, &writer);
-    books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    trace_books_open(&books, &writer);
+    trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
     while (given < max && (writer.error == 0 || given % 1000 != 0)) {
         struct event event = nth_alloc(given++);
-        books_apply(&books, &event, NULL);
+        trace_books_apply(&books, &event, NULL);
     }
     return given;
 }
@@ -90,7 +90,7 @@ static void check_ended_early(uint64_t given, int error)
     struct recording recording;
     assert_int_equal(writer.error, error);
     trace_writer_close(&writer, 0);
-    books_close(&books);
+    trace_books_close(&books);
     read_good(&recording, path);
     uint64_t events = ledger_counters(recording.ledger)->events;
     assert_true(events > 0 && events < given);
@@ -163,7 +163,7 @@ static void test_space_is_reserved_ahead_and_given_back(void **state)
     assert_int_equal(writer.header->committed, writer.position);
     uint64_t end = writer.position;
     trace_writer_close(&writer, 0);
-    books_close(&books);
+    trace_books_close(&books);
     assert_int_equal(size_of_file(), end);
 }
 
@@ -174,11 +174,11 @@ static void add_large_definitions(uint64_t round)
     uint32_t count = round % 8 == 0 ? TRACE_FRAMES_MAX : (uint32_t)(round * 997 % 5000);
     memset(text, (int)('a' + round % 26), sizeof text);
     memcpy(text, &round, sizeof round);
-    books_string(&books, text, sizeof text - round % 3);
+    trace_books_string(&books, text, sizeof text - round % 3);
     uint64_t seed = round;
     for (uint32_t i = 0; i < count; i++)
         frames[i] = (uint32_t)random_below(&seed, catalog_frame_count(books.catalog));
-    books_stack(&books, frames, count);
+    trace_books_stack(&books, frames, count);
 }
 
 /* Records of every size, the largest too, in several MiB: they lie across the borders of whatever the writer
@@ -187,13 +187,13 @@ static void check_many_mib(void)
 {
     struct recording recording;
     assert_int_equal(open_writer(NO_LIMIT), 0);
-    books_open(&books, &writer);
+    trace_books_open(&books, &writer);
     for (uint64_t round = 0; round < 100; round++) {
-        uint32_t site = books_site(&books, (uint32_t)round, FAMILY_PLAIN, SPACE_DEVICE, 0);
+        uint32_t site = trace_books_site(&books, (uint32_t)round, FAMILY_PLAIN, SPACE_DEVICE, 0);
         for (uint64_t n = 0; n < 200; n++) {
             struct event event = nth_alloc(round * 200 + n);
             event.site = site;
-            books_apply(&books, &event, NULL);
+            trace_books_apply(&books, &event, NULL);
         }
         add_large_definitions(round);
     }
@@ -204,7 +204,7 @@ static void check_many_mib(void)
     assert_ledgers_equal(books.catalog, books.ledger, recording.ledger);
     assert_true(recording.process.complete);
     recording_release(&recording);
-    books_close(&books);
+    trace_books_close(&books);
 }
 
 static void test_records_of_every_size_in_many_mib(void **state)
@@ -372,13 +372,13 @@ static void test_a_forked_child_leaves_its_parents_recording_alone(void **state)
     fill(100);
     assert_int_equal(in_child(use_parents_writer, NULL), 0);
     struct event event = nth_alloc(100);
-    books_apply(&books, &event, NULL);
+    trace_books_apply(&books, &event, NULL);
     trace_writer_close(&writer, 0);
     read_good(&recording, path);
     assert_ledgers_equal(books.catalog, books.ledger, recording.ledger);
     assert_true(recording.process.complete);
     recording_release(&recording);
-    books_close(&books);
+    trace_books_close(&books);
 }
 
 #define WITH_PATH(test) cmocka_unit_test_setup(test, set_up)
