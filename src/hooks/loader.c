@@ -115,16 +115,26 @@ static void *answer_of_global_search(enum hook_id id, const void *caller)
     return hook_symbols[id].hook;
 }
 
-/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned. A function in
- * front of us in the search order comes to us by itself; one of a library that merely has a function of that
- * name stays. */
+/* In the tool whose dlsym is behind ours: it handed out a hook of its own. */
+static bool is_of_tool_behind_us(const void *found)
+{
+    const void *tool = (const void *)dlsym_behind_us();
+    if (tool == (const void *)dlsym_of_libc())
+        return false;
+    struct loaded_range range = loaded_range_of(tool, NULL);
+    return (uintptr_t)found >= range.start && (uintptr_t)found < range.end;
+}
+
+/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned. A function in front of
+ * us in the search order comes to us by itself; one of a library that merely has a function of that name stays. */
 static bool stands_for_real(enum hook_id id, const void *found)
 {
-    bool of_library =
-        hook_symbols[id].library == HOOK_DRIVER ? loaded_in_driver(found) : loaded_in_runtime(found);
+    bool of_library = hook_symbols[id].library == HOOK_DRIVER ? loaded_in_driver(found) : loaded_in_runtime(found);
     if (of_library)
         return true;
-    return !loaded_precedes_us(found) && loader_next(hook_symbols[id].name) == found;
+    if (loaded_precedes_us(found))
+        return false;
+    return is_of_tool_behind_us(found) || loader_next(hook_symbols[id].name) == found;
 }
 
 static void *answer_for_handle(void *handle, enum hook_id id, const void *caller)

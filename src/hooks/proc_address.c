@@ -11,6 +11,7 @@
 #include "hooks/ask.h"
 #include "hooks/call.h"
 #include "hooks/loaded.h"
+#include "hooks/loader.h"
 
 typedef CUresult look_up(const char *symbol, void **function, int version, cuuint64_t flags);
 typedef CUresult look_up_with_status(const char *symbol, void **function, int version, cuuint64_t flags,
@@ -57,12 +58,25 @@ static enum hook_id variant_by_version(const char *symbol, void *function, int v
     return symbol_variant(symbol, version, stream);
 }
 
+/* Our own hook came back: from a driver that resolves its own exports, or from a tool behind us that meant its own
+ * function of that name. The latter is then the next one to call. */
+static void learn_from_our_own(const void *function)
+{
+    for (int i = 0; i < HOOK_COUNT; i++) {
+        if (hook_symbols[i].hook == function && hook_symbols[i].library == HOOK_DRIVER)
+            real_learn_driver((enum hook_id)i, loader_next(hook_symbols[i].name));
+    }
+}
+
 void proc_address_replace(const char *symbol, void **function, int version, uint64_t flags)
 {
-    if (symbol == NULL || function == NULL || *function == NULL || loaded_is_ours(*function) ||
-        !symbol_is_driver_name(symbol))
+    if (symbol == NULL || function == NULL || *function == NULL || !symbol_is_driver_name(symbol))
         return;
     real_prepare();
+    if (loaded_is_ours(*function)) {
+        learn_from_our_own(*function);
+        return;
+    }
     enum hook_id id = real_variant_at(*function, symbol);
     if (id == HOOK_COUNT && version != PROC_ADDRESS_ANY_VERSION)
         id = variant_by_version(symbol, *function, version, flags);
