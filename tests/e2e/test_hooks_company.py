@@ -41,3 +41,89 @@ def test_another_tool_sees_what_it_sees_without_us(gmt, compiled, tool, way, ord
     traced = gmt.run(program, 2, TURNS, env={**QUIET, "LD_PRELOAD": preloaded(*both)})
     assert traced.out == plain.out
     expect_exact(traced.report)
+
+
+def counts(report):
+    counters = report["counters"]
+    return counters["allocs"], counters["frees"], counters["failed_allocs"], counters["foreign_frees"]
+
+
+def lives(gmt, compiled, *arguments, env=None):
+    """Runs a life of hooks_lives.c without and with the library; the program must not tell the difference."""
+    program = compiled("hooks_lives.c", "-ldl", "-lpthread")
+    plain = gmt.run(program, *arguments, traced=False, env=env)
+    traced = gmt.run(program, *arguments, env={**QUIET, **(env or {})})
+    assert (traced.out, traced.err) == (plain.out, plain.err)
+    return traced
+
+
+@pytest.fixture
+def plugin(compiled):
+    return compiled("hooks_plugin.c", "-shared", "-fPIC", SIMGPU / "libcuda.so.1")
+
+
+def test_a_library_that_brings_the_driver_is_seen(gmt, compiled, plugin):
+    assert counts(lives(gmt, compiled, "plugin", plugin).report) == (3, 2, 0, 0)
+
+
+@pytest.mark.skipif(SANITIZE != "", reason="sanitizers' runtimes do not allow RTLD_DEEPBIND and namespaces")
+@pytest.mark.parametrize("mode", ["deepbind", "namespace"])
+def test_what_is_bound_past_us_runs_undisturbed(gmt, compiled, plugin, mode):
+    """Such a library's references never come to a preloaded one."""
+    lives(gmt, compiled, mode, plugin)
+
+
+def test_a_driver_may_be_unloaded_and_loaded_again(gmt, compiled, plugin):
+    assert counts(lives(gmt, compiled, "reload", plugin).report)[:2] == (9, 6)
+
+
+def test_constructors_destructors_and_exit_handlers_may_allocate(gmt, compiled):
+    report = lives(gmt, compiled, "early").report
+    assert counts(report) == (4, 3, 0, 0)
+    assert report["leaks"]["live_blocks"] == 1
+
+
+def test_parent_and_child_of_an_early_fork_both_have_their_books(gmt, compiled):
+    done = lives(gmt, compiled, "fork-before")
+    assert sorted(counts(report) for report in done.reports) == [(4, 3, 0, 0), (5, 3, 0, 0)]
+
+
+def test_a_late_fork_leaves_the_parents_books_alone(gmt, compiled):
+    done = lives(gmt, compiled, "fork-after")
+    assert (3, 2, 0, 0) in [counts(report) for report in done.reports]
+
+
+def test_a_thread_without_a_context_gets_the_drivers_error(gmt, compiled):
+    done = lives(gmt, compiled, "bare-thread")
+    assert "without a context: 201\naddress 77\n" in done.out
+    assert counts(done.report) == (2, 1, 1, 0)
+
+
+@pytest.mark.skipif(SANITIZE != "", reason="a sanitizer brings its own allocator")
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc.so.4", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"])
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_works_with_another_allocator_preloaded(gmt, compiled, allocator, order):
+    import ctypes
+    try:
+        ctypes.CDLL(allocator)
+    except OSError:
+        pytest.skip(f"no {allocator} here")
+    program = compiled("books.c", "-rdynamic", *WAYS["dlsym"], "-ldl", "-lpthread")
+    both = [allocator, LIBRARY] if order == "before" else [LIBRARY, allocator]
+    expect_exact(gmt.run(program, 2, TURNS, env={**QUIET, "LD_PRELOAD": ":".join(map(str, both))}).report)
+
+
+@pytest.mark.skipif(SANITIZE != "", reason="is about a program that is sanitized and a library that is not")
+def test_works_with_a_program_built_with_a_sanitizer(gmt, compiled):
+    import subprocess
+    program = compiled("books.c", "-fsanitize=address", "-rdynamic", *WAYS["dlsym"], "-ldl", "-lpthread")
+    runtime = subprocess.run([CC, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    done = gmt.run(program, 2, TURNS, env={**QUIET, "LD_PRELOAD": f"{runtime}:{LIBRARY}"})
+    expect_exact(done.report)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_driver_that_finds_its_own_functions_through_us_counts_once(gmt, compiled, way):
+    program = compiled("books.c", "-rdynamic", *WAYS[way], "-ldl", "-lpthread")
+    search = f"{SIMGPU / 'got'}:{SIMGPU}"
+    expect_exact(gmt.run(program, 2, TURNS, env={**QUIET, "LD_LIBRARY_PATH": search}).report)
