@@ -145,17 +145,19 @@ void output_json_string(struct output *out, const char *text)
 
 void output_safe(struct output *out, const char *text)
 {
+    const char *kept = text; /* from here on nothing is written yet */
     while (*text) {
         uint32_t code;
         size_t length = utf8_next(text, &code);
-        if (utf8_is_printable(code)) {
-            output_bytes(out, text, length);
-        } else {
+        if (!utf8_is_printable(code)) {
+            output_bytes(out, kept, (size_t)(text - kept));
             for (size_t i = 0; i < length; i++)
                 output_format(out, "\\x%02X", (unsigned char)text[i]);
+            kept = text + length;
         }
         text += length;
     }
+    output_bytes(out, kept, (size_t)(text - kept));
 }
 
 void output_size(struct output *out, uint64_t bytes)

@@ -1,6 +1,7 @@
 /* The JSON report, schema gpumemtrace.report/1: one function a key, in the order a reader wants them. */
 #include "base/version.h"
 #include "report/json_emit.h"
+#include "report/json_frames.h"
 #include "report/model.h"
 #include "report/words.h"
 
@@ -79,30 +80,6 @@ static void write_spaces(struct json *json, const struct report *report)
     json_close(json, ']');
 }
 
-static void write_frame(struct json *json, const struct named_frame *frame)
-{
-    json_open(json, NULL, '{');
-    json_string(json, "kind", frame->kind == FRAME_PYTHON ? "python" : "native");
-    json_string(json, "function", frame->function);
-    json_string(json, "file", frame->file);
-    json_known(json, "line", frame->line > 0, (uint64_t)frame->line);
-    json_string(json, "module", frame->module);
-    json_known(json, "offset", frame->kind == FRAME_NATIVE, frame->offset);
-    if (frame->inlined)
-        json_bool(json, "inlined", true);
-    json_close(json, '}');
-}
-
-static void write_frames(struct json *json, const struct report *report, const struct stack *stack)
-{
-    size_t count;
-    const struct named_frame *const *frames = report_stack(report, stack, &count);
-    json_open(json, "frames", '[');
-    for (size_t i = 0; i < count; i++)
-        write_frame(json, frames[i]);
-    json_close(json, ']');
-}
-
 static void write_site(struct json *json, const struct report *report, uint32_t index)
 {
     const struct report_site *site = &report->sites[index];
@@ -123,7 +100,7 @@ static void write_site(struct json *json, const struct report *report, uint32_t 
     json_known(json, "first_time_ns", site->figures.totals.allocs > 0, site->figures.first_time_ns);
     json_known(json, "last_time_ns", site->figures.totals.allocs > 0, site->figures.last_time_ns);
     json_bool(json, "suppressed", site->suppressed);
-    write_frames(json, report, site->stack);
+    json_frames(json, report, site->stack);
     json_close(json, '}');
 }
 
@@ -225,7 +202,7 @@ static void write_ooms(struct json *json, const struct report *report)
         json_known(json, "free_bytes", row->oom->total_bytes > 0, row->oom->free_bytes);
         json_known(json, "total_bytes", row->oom->total_bytes > 0, row->oom->total_bytes);
         json_u64(json, "live_bytes", row->oom->live_bytes);
-        write_frames(json, report, site->stack);
+        json_frames(json, report, site->stack);
         write_holdings(json, row->holdings, row->count);
         json_string(json, "verdict", row->verdict);
         json_string(json, "advice", row->advice);

@@ -67,6 +67,12 @@ void json_null(struct json *json, const char *key)
     put(json, "null", 4);
 }
 
+void json_raw(struct json *json, const char *text, size_t bytes)
+{
+    begin(json, NULL);
+    put(json, text, bytes);
+}
+
 void json_known(struct json *json, const char *key, bool known, uint64_t value)
 {
     if (known)

@@ -26,6 +26,8 @@ void json_null(struct json *json, const char *key);
 void json_known(struct json *json, const char *key, bool known, uint64_t value);
 /* null below 0 */
 void json_ordinal(struct json *json, const char *key, int value);
+/* One or more elements that are JSON already. */
+void json_raw(struct json *json, const char *text, size_t bytes);
 /* Before the next element: a line break, so that the file has a line for each and can be searched with grep.
  */
 void json_break(struct json *json);

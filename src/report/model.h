@@ -18,6 +18,7 @@
     X(sites)                                                                                                 \
     X(living)                                                                                                \
     X(names)                                                                                                 \
+    X(texts)                                                                                                 \
     X(titles)                                                                                                \
     X(spaces)                                                                                                \
     X(leaks)                                                                                                 \
@@ -46,6 +47,7 @@ struct named_frame {
 
 struct frame_names {
     uint32_t count; /* innermost first; at least 1 for every frame of a listed site */
+    uint32_t uses;  /* in listed sites' stacks */
     struct named_frame *names;
 };
 
@@ -62,6 +64,8 @@ struct report_site {
     const struct stack *stack; /* NULL: none was taken */
     enum layer layer;
     bool owned, suppressed;
+    bool has_python; /* frames */
+    bool is_cached;  /* asked for by PyTorch's caching allocator */
     struct site_totals figures;
     struct living living;
     uint32_t title_frame;            /* catalog id; CATALOG_NONE without a stack */
@@ -141,6 +145,7 @@ struct report {
 
     struct frame_names *names;          /* by catalog frame id */
     const struct named_frame **scratch; /* room for the longest stack; see report_stack() */
+    struct frame_texts *texts;          /* json_frames.c's own */
 
     size_t space_count;
     const struct ledger_space **spaces; /* the driver layer's */

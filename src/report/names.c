@@ -63,16 +63,35 @@ static bool name_native(struct report *report, const struct frame *frame, struct
     return true;
 }
 
-static bool name_frame(struct report *report, uint32_t id, size_t *count)
+static bool name_frame(struct report *report, uint32_t id, struct frame_names *names)
 {
     const struct frame *frame = catalog_frame(report->input->catalog, id);
-    if (!frame)
+    if (names->count || !frame)
         return true;
-    struct frame_names *names = &report->names[id];
-    bool named =
-        names->count || (frame->kind == FRAME_PYTHON ? name_python : name_native)(report, frame, names);
-    *count += names->count;
-    return named;
+    return (frame->kind == FRAME_PYTHON ? name_python : name_native)(report, frame, names);
+}
+
+static bool is_torch_cache(const struct named_frame *frame)
+{
+    return frame->module && strncmp(base_name(frame->module), "libc10_cuda", strlen("libc10_cuda")) == 0;
+}
+
+/* Names the frames of a site's stack, and keeps what only a look at all of them tells. */
+static bool name_stack(struct report *report, struct report_site *site, size_t *count)
+{
+    for (uint32_t k = 0; site->stack && k < site->stack->count; k++) {
+        uint32_t id = site->stack->frames[k];
+        struct frame_names *names = &report->names[id];
+        if (!name_frame(report, id, names))
+            return false;
+        names->uses++;
+        *count += names->count;
+        if (names->count == 0)
+            continue;
+        site->has_python |= names->names->kind == FRAME_PYTHON;
+        site->is_cached |= is_torch_cache(names->names);
+    }
+    return true;
 }
 
 /* Files of one base name, say two utils.py, need their folder in a title. */
@@ -143,11 +162,9 @@ bool report_build_names(struct report *report)
     if (!report->names)
         return false;
     for (size_t i = 0; i < report->site_count; i++) {
-        const struct stack *stack = report->sites[i].stack;
         size_t count = 0;
-        for (uint32_t k = 0; stack && k < stack->count; k++)
-            if (!name_frame(report, stack->frames[k], &count))
-                return false;
+        if (!name_stack(report, &report->sites[i], &count))
+            return false;
         longest = count > longest ? count : longest;
     }
     report->scratch = arena_alloc(report->arena, (longest + 1) * sizeof *report->scratch);

@@ -74,22 +74,12 @@ static bool note_unseen(struct report *report)
     return true;
 }
 
-static bool has_python(const struct report *report, const struct stack *stack)
-{
-    for (uint32_t k = 0; stack && k < stack->count; k++) {
-        const struct frame *frame = catalog_frame(report->input->catalog, stack->frames[k]);
-        if (frame && frame->kind == FRAME_PYTHON)
-            return true;
-    }
-    return false;
-}
-
 static bool note_stacks(struct report *report)
 {
     size_t bare = 0, python = 0;
     for (size_t i = 0; i < report->site_count; i++) {
         bare += report->sites[i].stack == NULL || report->sites[i].stack->count == 0;
-        python += has_python(report, report->sites[i].stack);
+        python += report->sites[i].has_python;
     }
     struct words words = {0};
     if (report->site_count > 0 && bare == report->site_count) {
@@ -106,25 +96,14 @@ static bool note_stacks(struct report *report)
     return add(report, &words);
 }
 
-/* PyTorch's own words for it: reserved memory. */
-static bool is_cached_by_torch(const struct report *report, const struct report_site *site)
-{
-    for (uint32_t k = 0; site->stack && k < site->stack->count; k++) {
-        const struct frame *frame = catalog_frame(report->input->catalog, site->stack->frames[k]);
-        const struct module *module = frame ? catalog_module(report->input->catalog, frame->module) : NULL;
-        if (module && module->path && strncmp(base_name(module->path), "libc10_cuda", 11) == 0)
-            return true;
-    }
-    return false;
-}
-
+/* "Reserved" is PyTorch's own word for it. */
 static bool note_caches(struct report *report)
 {
     uint64_t bytes = 0;
     struct words words = {0};
     for (size_t i = 0; i < report->leaks.count; i++) {
         const struct report_site *site = &report->sites[report->leaks.sites[i]];
-        bytes += is_cached_by_torch(report, site) ? site->figures.totals.live_bytes : 0;
+        bytes += site->is_cached ? site->figures.totals.live_bytes : 0;
     }
     if (bytes == 0)
         return true;

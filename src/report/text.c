@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/size.h"
 #include "base/utf8.h"
 
 static int columns_of(uint32_t code, size_t length)
@@ -105,6 +106,18 @@ void words_title(struct words *words, const struct report *report, uint32_t site
     words_add(words, "%s", report_site_title(report, site, title, sizeof title));
 }
 
+/* "64.0 to 463.0 KiB" */
+static void words_range(struct words *words, uint64_t from, uint64_t to)
+{
+    char low[SIZE_TEXT_MAX], high[SIZE_TEXT_MAX];
+    size_text(low, from);
+    char *low_unit = strchr(low, ' ');
+    const char *high_unit = strchr(size_text(high, to), ' ');
+    if (low_unit && high_unit && strcmp(low_unit, high_unit) == 0)
+        *low_unit = '\0';
+    words_add(words, "%s to %s", low, high);
+}
+
 void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const struct living *living)
 {
     words_count(words, blocks, "block");
@@ -115,9 +128,7 @@ void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const st
         }
     } else if (living && blocks > 1) {
         words_add(words, " of ");
-        words_size(words, living->smallest);
-        words_add(words, " to ");
-        words_size(words, living->largest);
+        words_range(words, living->smallest, living->largest);
     } else if (blocks > 1) {
         words_add(words, ", ");
         words_size(words, bytes / blocks);

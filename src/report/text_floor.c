@@ -22,7 +22,7 @@ static void say_fragmentation(struct words *words, const struct fragmentation *r
     words_size(words, row->live_bytes);
     words_add(words, " live keep ");
     words_size(words, row->footprint_bytes);
-    words_add(words, " of 2 MiB granules taken: ");
+    words_add(words, " of 2 MiB granules: ");
     if (row->waste_bytes == 0) {
         words_add(words, "nothing lost");
         return;
@@ -41,8 +41,6 @@ static void say_memory(struct words *words, const struct device_memory *row)
     words_size(words, row->sample->total_bytes);
     words_add(words, " free at ");
     words_time(words, row->sample->time_ns);
-    if (!row->untracked_known)
-        return;
     words_add(words, "; ");
     words_size(words, row->tracked_bytes);
     words_add(words, " tracked here, ");
@@ -68,6 +66,8 @@ static void say_devices(struct text *text)
         text_line(text, &words);
     }
     for (size_t i = 0; i < shown_devices(text, report->memory_count); i++) {
+        if (!report->memory[i].untracked_known) /* figures of the start are no answer at the end */
+            continue;
         words_add(&words, "The driver");
         words_column(&words, COLUMN);
         say_memory(&words, &report->memory[i]);
@@ -85,7 +85,8 @@ int text_floor_lines(const struct report *report)
     int lines = 2; /* the blank one and the last */
     for (size_t at = 0, shown = 0; shown < DEVICES_SHOWN && row_with_live(report, &at); shown++)
         lines++;
-    lines += (int)(report->memory_count < DEVICES_SHOWN ? report->memory_count : DEVICES_SHOWN);
+    for (size_t i = 0; i < report->memory_count && i < DEVICES_SHOWN; i++)
+        lines += report->memory[i].untracked_known;
     for (size_t i = 0; i < first_notes(report); i++)
         lines += text_wrapped_lines(COLUMN, report->notes[i]);
     return lines;
@@ -103,10 +104,11 @@ static void say_where_more(struct text *text)
         stem -= 5;
     if (text->options.full)
         words_add(&words, "Details follow.");
-    else if (stem)
-        words_add(&words, "Details follow; every frame and site: gpumemtrace report --full %.*s.gmt",
-                  (int)stem, path);
-    else
+    else if (stem) {
+        words_add(&words, "Details follow; every frame and site: gpumemtrace report --full ");
+        const char *shown = words_columns(&words) + (int)stem + 4 > TEXT_WIDTH ? base_name(path) : path;
+        words_add(&words, "%.*s.gmt", (int)(stem - (size_t)(shown - path)), shown);
+    } else
         words_add(&words, "Details follow; every frame and site: gpumemtrace report --full");
     text_line(text, &words);
 }

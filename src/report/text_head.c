@@ -12,7 +12,7 @@ void text_head(struct text *text)
     struct words words = {0};
     words_add(&words, "gpumemtrace report:");
     for (uint32_t i = 0; i < process->argument_count; i++)
-        words_add(&words, " %s", process->arguments[i]);
+        words_add(&words, " %s", i ? process->arguments[i] : base_name(process->arguments[i]));
     if (process->argument_count == 0)
         words_add(&words, " %s", process->exe ? process->exe : "a program without a name");
     text_line(text, &words);

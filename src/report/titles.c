@@ -123,6 +123,17 @@ static bool is_called_by_several(const struct report *report, const struct trail
     return false;
 }
 
+/* The first frame from `from` on, before `end`, in another file; `end` when there is none. */
+static uint32_t leaves_file(const struct report *report, const struct trail *trail, uint32_t from,
+                            uint32_t end)
+{
+    const char *file = file_of(report, trail->frames[from]);
+    for (uint32_t at = from; file && at < end; at++)
+        if (!is_in(report, trail->frames[at], file))
+            return at;
+    return end;
+}
+
 /* `trails` share everything before `at`. `helper` is the file of the helper they all go through, NULL at
  * first: its other functions are part of the helper even when few sites use them. The first step out takes
  * any two callers, later ones are more careful. */
@@ -138,10 +149,16 @@ static bool settle(const struct report *report, struct trail *trails, size_t cou
         if (group < 2 || (group * 2 < all && !(helper && is_in(report, trails[from].frames[at], helper))))
             continue;
         uint32_t fork = common_length(trails + from, group, at + 1);
-        if (fork == 0 || (helper && !is_called_by_several(report, trails + from, group, fork)))
+        if (fork == 0)
+            continue;
+        bool several = is_called_by_several(report, trails + from, group, fork);
+        uint32_t outside = several ? fork : leaves_file(report, &trails[from], at, fork);
+        if (helper && !several)
             continue;
         for (size_t i = from; i < end; i++)
-            trails[i].title = fork;
+            trails[i].title = outside;
+        if (outside != fork)
+            continue;
         const char *file = file_of(report, trails[from].frames[fork - 1]);
         if (!leave_file(report, trails + from, group, fork, file) &&
             !settle(report, trails + from, group, all, fork, file))

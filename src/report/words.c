@@ -89,6 +89,11 @@ int words_columns(const struct words *words)
 {
     int columns = 0;
     for (const char *at = words->text; words->used && *at;) {
+        if (*at >= ' ' && *at < 0x7f) { /* most text is ASCII */
+            columns++;
+            at++;
+            continue;
+        }
         uint32_t code;
         size_t length = utf8_next(at, &code);
         columns += utf8_is_printable(code) ? utf8_columns(code) : 4 * (int)length;

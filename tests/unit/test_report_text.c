@@ -158,9 +158,10 @@ static void test_source_newer_than_the_run_is_not_quoted(void **state)
 static void test_hundreds_of_sites_and_notes_still_fit_the_first_screen(void **state)
 {
     (void)state;
-    static const char *const notes[] = {"A first note that is long enough to take more than one line of the "
-                                        "report when it is printed at its width.",
-                                        "second", "third", "fourth", "fifth"};
+    static const char long_note[] =
+        "A first note that is long enough to take more than one line of the report when "
+        "it is printed at its width.";
+    static const char *const notes[] = {long_note, "second", "third", "fourth", "fifth"};
     struct books books;
     books_open(&books);
     books.input.notes = notes;

@@ -172,6 +172,25 @@ static void test_helper_in_the_readers_own_file_names_nothing_either(void **stat
     assert_string_equal(titles[2], titles[1]);
 }
 
+static void test_line_called_twice_by_one_function_keeps_its_title(void **state)
+{
+    (void)state;
+    static const struct call stacks[][CALLS_MAX] = {
+        {{"code", "/p/cu.py", 22},
+         {"try_alloc", "/p/cu.py", 40},
+         {"next_batch", "/p/t.py", 14},
+         {"<module>", "/p/t.py", 21}},
+        {{"code", "/p/cu.py", 22},
+         {"try_alloc", "/p/cu.py", 40},
+         {"next_batch", "/p/t.py", 14},
+         {"<module>", "/p/t.py", 23}},
+    };
+    char titles[2][400];
+    find_titles(stacks, 2, PYTHON, titles);
+    assert_string_equal(titles[0], "t.py:14 in next_batch");
+    assert_string_equal(titles[1], "t.py:14 in next_batch");
+}
+
 static void test_line_that_few_sites_share_keeps_its_title(void **state)
 {
     (void)state;
@@ -243,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_site_without_a_stack_is_named_by_its_call),
         cmocka_unit_test(test_helper_that_everything_allocates_through_names_nothing),
         cmocka_unit_test(test_helper_in_the_readers_own_file_names_nothing_either),
+        cmocka_unit_test(test_line_called_twice_by_one_function_keeps_its_title),
         cmocka_unit_test(test_line_that_few_sites_share_keeps_its_title),
         cmocka_unit_test(test_recursive_helper_ends),
         cmocka_unit_test(test_files_of_one_name_are_told_apart_by_their_folder),

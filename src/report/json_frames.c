@@ -1,0 +1,73 @@
+/* Frames as JSON (json_frames.h). */
+#include "report/json_frames.h"
+
+#include <string.h>
+
+struct frame_text {
+    const char *text; /* NULL: not made yet */
+    size_t bytes;
+};
+
+struct frame_texts {
+    struct output scratch;
+    struct frame_text of_frame[]; /* by catalog frame id */
+};
+
+static void write_frame(struct json *json, const struct named_frame *frame)
+{
+    json_open(json, NULL, '{');
+    json_string(json, "kind", frame->kind == FRAME_PYTHON ? "python" : "native");
+    json_string(json, "function", frame->function);
+    json_string(json, "file", frame->file);
+    json_known(json, "line", frame->line > 0, (uint64_t)frame->line);
+    json_string(json, "module", frame->module);
+    json_known(json, "offset", frame->kind == FRAME_NATIVE, frame->offset);
+    if (frame->inlined)
+        json_bool(json, "inlined", true);
+    json_close(json, '}');
+}
+
+static void write_names(struct json *json, const struct frame_names *names)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        write_frame(json, &names->names[i]);
+}
+
+bool report_build_texts(struct report *report)
+{
+    size_t count = catalog_frame_count(report->input->catalog);
+    report->texts = arena_alloc(report->arena, sizeof *report->texts + count * sizeof(struct frame_text));
+    return report->texts != NULL;
+}
+
+/* NULL: too long for one buffer, or no memory for it. */
+static const struct frame_text *text_of(const struct report *report, uint32_t id)
+{
+    struct frame_text *text = &report->texts->of_frame[id];
+    struct output *scratch = &report->texts->scratch;
+    if (text->text)
+        return text;
+    output_init(scratch,
+                -1); /* without a descriptor, output works as long as everything fits into its buffer */
+    struct json json = {.out = scratch};
+    write_names(&json, &report->names[id]);
+    text->bytes = scratch->used;
+    text->text = scratch->error ? NULL : arena_copy(report->arena, scratch->buffer, scratch->used);
+    return text->text ? text : NULL;
+}
+
+void json_frames(struct json *json, const struct report *report, const struct stack *stack)
+{
+    json_open(json, "frames", '[');
+    for (uint32_t k = 0; stack && k < stack->count; k++) {
+        if (!catalog_frame(report->input->catalog, stack->frames[k]))
+            continue;
+        const struct frame_names *names = &report->names[stack->frames[k]];
+        const struct frame_text *text = names->uses > 1 ? text_of(report, stack->frames[k]) : NULL;
+        if (text)
+            json_raw(json, text->text, text->bytes);
+        else
+            write_names(json, names);
+    }
+    json_close(json, ']');
+}
