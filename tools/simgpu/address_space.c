@@ -187,6 +187,8 @@ struct span *span_take(struct window *window, uint64_t bytes)
     if (!physical_take(window->device, granules))
         return NULL;
     struct extent *extent = heap_take(&window->granules, granules);
+    if (!extent && window->grow && window->grow(window, granules))
+        extent = heap_take(&window->granules, granules);
     struct span *span = extent ? slab_take(&span_slab) : NULL;
     if (span) {
         span->start = extent->start * GRANULE;
@@ -261,6 +263,16 @@ void span_touch(const struct span *span, uint64_t address, uint64_t bytes)
 
 /* ---- blocks ---- */
 
+struct block **slots_new(void)
+{
+    return slab_take_blank(&slots_slab);
+}
+
+void slots_give(struct block **slots)
+{
+    slab_give(&slots_slab, slots);
+}
+
 struct block *block_on(struct span *span, uint64_t address, uint64_t bytes, enum block_kind kind)
 {
     struct block *block = slab_take(&block_slab);
@@ -279,12 +291,12 @@ static bool small_grow(struct small *small)
     struct span *span = span_take(small->window, GRANULE);
     if (!span)
         return false;
-    span->slots = slab_take_blank(&slots_slab);
+    span->slots = slots_new();
     span->first = span->slots ? heap_add(&small->heap, span->start / UNIT, GRANULE_UNITS) : NULL;
     if (span->first)
         return true;
     if (span->slots)
-        slab_give(&slots_slab, span->slots);
+        slots_give(span->slots);
     span_give(span);
     return false;
 }
@@ -335,9 +347,9 @@ void block_own(struct block *block, struct context *context)
 
 void block_end(struct block *block)
 {
-    struct span *span = block->span;
     if (block->on_end)
         block->on_end(block);
+    struct span *span = block->span;
     if (block->before) {
         *block->before = block->next;
         if (block->next)
@@ -348,11 +360,14 @@ void block_end(struct block *block)
         struct extent *extent = heap_give(&block->small->heap, block->extent);
         if (extent_is_whole_region(extent)) {
             heap_remove(&block->small->heap, extent);
-            slab_give(&slots_slab, span->slots);
+            slots_give(span->slots);
             span_give(span);
         }
     } else if (span && span->block == block) {
-        span_give(span);
+        if (span->window)
+            span_give(span);
+        else
+            span_forget(span);
     }
     slab_give(&block_slab, block);
 }

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "pool.h"
+
 #define STACK_DEPTH 64
 
 /* By CUlimit: stack, printf, heap, sync depth, pending launches, L2 fetch granularity, persisting L2, shared
@@ -406,12 +408,15 @@ EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 
 static CUresult synchronize(CUcontext handle)
 {
-    return handle && !context_get(handle) ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    if (handle && !context_get(handle))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    pools_synchronize();
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuCtxSynchronize(void)
 {
-    return CALL("cuCtxSynchronize", NEEDS_MEMORY_CALL, CUDA_SUCCESS);
+    return CALL("cuCtxSynchronize", NEEDS_MEMORY_CALL, synchronize(NULL));
 }
 
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext context)

@@ -2,6 +2,7 @@
  */
 #include "capture.h"
 #include "entry.h"
+#include "pool.h"
 #include "stream.h"
 
 #include <time.h>
@@ -104,22 +105,26 @@ EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned 
     return cuStreamWaitEvent(per_thread(stream), event, flags);
 }
 
-static CUresult wait(CUevent handle)
+static CUresult wait(CUevent handle, bool synchronize)
 {
     const struct event *event = handle_get(handle, HANDLE_EVENT);
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
-    return event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+    if (event->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    if (synchronize)
+        pools_synchronize();
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventQuery(CUevent event)
 {
-    return CALL("cuEventQuery", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event));
+    return CALL("cuEventQuery", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event, false));
 }
 
 EXPORT CUresult cuEventSynchronize(CUevent event)
 {
-    return CALL("cuEventSynchronize", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event));
+    return CALL("cuEventSynchronize", NEEDS_INIT | NEEDS_NO_CAPTURE, wait(event, true));
 }
 
 static CUresult elapsed(float *milliseconds, CUevent start_handle, CUevent end_handle)

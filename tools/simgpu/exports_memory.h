@@ -3,6 +3,7 @@
  * on: LEGACY(name, version, suffix of the symbol) and PER_THREAD(...) for the variants that mean the thread's own
  * default stream. The versions are those of NVIDIA's cudaTypedefs.h.
  */
+/* clang-format off */
 LEGACY(cuArray3DCreate, 2000, )
 LEGACY(cuArray3DCreate, 3020, _v2)
 LEGACY(cuArray3DGetDescriptor, 2000, )

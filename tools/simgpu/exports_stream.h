@@ -3,6 +3,7 @@
  * on: LEGACY(name, version, suffix of the symbol) and PER_THREAD(...) for the variants that mean the thread's own
  * default stream. The versions are those of NVIDIA's cudaTypedefs.h.
  */
+/* clang-format off */
 LEGACY(cuDeviceGetGraphMemAttribute, 11040, )
 LEGACY(cuDeviceGraphMemTrim, 11040, )
 LEGACY(cuDeviceSetGraphMemAttribute, 11040, )

@@ -7,35 +7,9 @@
 #include "module.h"
 #include <stdlib.h>
 
-CUresult pool_free_block(struct block *block)
-{
-    (void)block;
-    return CUDA_ERROR_INVALID_VALUE;
-}
 CUresult graph_free_block(struct block *block)
 {
     (void)block;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-void *vmm_memory_at(const struct span *s, uint64_t a, uint64_t *l)
-{
-    (void)s;
-    (void)a;
-    (void)l;
-    return NULL;
-}
-bool vmm_mapping_at(uint64_t a, uint64_t *s, uint64_t *b)
-{
-    (void)a;
-    (void)s;
-    (void)b;
-    return false;
-}
-CUresult vmm_attribute(CUpointer_attribute t, uint64_t a, uint64_t *v)
-{
-    (void)t;
-    (void)a;
-    (void)v;
     return CUDA_ERROR_INVALID_VALUE;
 }
 CUresult array_side(CUarray array, size_t x, size_t y, size_t z, const CUDA_MEMCPY3D *copy, uint64_t *start,
@@ -106,4 +80,18 @@ CUresult capture_wait(struct stream *s, struct event *e)
 void capture_abandon(struct stream *s)
 {
     (void)s;
+}
+CUresult graph_capture_allocation(struct stream *s, const CUmemPoolProps *p, size_t b, CUdeviceptr *o)
+{
+    (void)s;
+    (void)p;
+    (void)b;
+    (void)o;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult graph_capture_free(struct stream *s, CUdeviceptr a)
+{
+    (void)s;
+    (void)a;
+    return CUDA_ERROR_NOT_SUPPORTED;
 }

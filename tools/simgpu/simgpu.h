@@ -50,6 +50,7 @@ enum handle_type {
     HANDLE_GRAPH,
     HANDLE_NODE,
     HANDLE_GRAPH_EXEC,
+    HANDLE_ALLOCATION,
     HANDLE_EXTERNAL_MEMORY,
     HANDLE_EXTERNAL_SEMAPHORE,
     HANDLE_GREEN,
@@ -113,6 +114,7 @@ struct span {
     struct block **slots;            /* what starts at each of its units, or */
     struct extent *first;            /* (then: the first extent of its units) */
     struct reservation *reservation; /* addresses of virtual memory management */
+    unsigned imports;                /* blocks of another process's pool in `slots` */
 };
 
 /* A large range of addresses, made once, from which granules are taken. */
@@ -122,6 +124,8 @@ struct window {
     struct device *device; /* whose physical memory its granules take; NULL: host memory */
     struct heap granules;
     uint64_t *touched; /* a bit for each granule that may hold pages of RAM */
+    /* Adds granules when there are none; NULL: what there is is all. */
+    bool (*grow)(struct window *window, uint64_t granules);
 };
 
 /* Where allocations of up to half a granule come from. A context has one per kind of memory, a pool has one.
@@ -154,6 +158,10 @@ void span_give(struct span *span);
 /* Makes a range of addresses known that the driver did not take from a window. */
 struct span *span_known(uint64_t start, uint64_t size);
 void span_forget(struct span *span);
+/* A table for what starts at each unit of a granule: empty when taken, and when given back. */
+struct block **slots_new(void);
+void slots_give(struct block **slots);
+/* The pages behind a piece of it may hold RAM from now on. */
 void span_touch(const struct span *span, uint64_t address, uint64_t bytes);
 
 /* A block of memory, from `small` or from whole granules of its window. NULL when memory ran out. */

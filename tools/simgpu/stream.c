@@ -3,6 +3,7 @@
 
 #include "capture.h"
 #include "entry.h"
+#include "pool.h"
 
 static unsigned long long last_id;
 
@@ -81,24 +82,28 @@ EXPORT CUresult cuStreamDestroy(CUstream stream)
 }
 
 /* Waiting and asking: nothing is ever pending, but a capturing stream cannot answer. */
-static CUresult wait(CUstream handle)
+static CUresult wait(CUstream handle, bool synchronize)
 {
     struct stream *stream;
     CUresult result = stream_get(handle, &stream);
-    return result == CUDA_SUCCESS ? capture_forbids_wait(stream) : result;
+    if (result == CUDA_SUCCESS)
+        result = capture_forbids_wait(stream);
+    if (result == CUDA_SUCCESS && synchronize)
+        pools_synchronize();
+    return result;
 }
 
-#define WAITING(name)                                                                                        \
+#define WAITING(name, synchronize)                                                                           \
     EXPORT CUresult name(CUstream stream)                                                                    \
     {                                                                                                        \
-        return CALL(#name, NEEDS_CONTEXT, wait(stream));                                                     \
+        return CALL(#name, NEEDS_CONTEXT, wait(stream, synchronize));                                        \
     }                                                                                                        \
     EXPORT CUresult name##_ptsz(CUstream stream)                                                             \
     {                                                                                                        \
         return name(per_thread(stream));                                                                     \
     }
-WAITING(cuStreamSynchronize)
-WAITING(cuStreamQuery)
+WAITING(cuStreamSynchronize, true)
+WAITING(cuStreamQuery, false)
 
 /* A question about a stream with one answer. */
 #define QUESTION(name, answer_type, expression)                                                              \

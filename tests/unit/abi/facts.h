@@ -2,6 +2,7 @@
  * Every value, size and offset of src/cuda that NVIDIA's headers can confirm: VALUE(constant), SIZE(type),
  * OFFSET(type, field). Included with those macros defined, once against our headers and once against NVIDIA's.
  */
+/* clang-format off */
 VALUE(CU_CTX_SCHED_AUTO)
 VALUE(CU_CTX_SCHED_SPIN)
 VALUE(CU_CTX_SCHED_YIELD)
