@@ -8,7 +8,7 @@ void list_init(struct list *list, struct arena *arena, size_t element_bytes)
 
 void *list_reach(struct list *list, uint32_t index)
 {
-    if (index == UINT32_MAX)
+    if (index >= LIST_ELEMENTS_MAX)
         return NULL;
     if (index >= list->count) {
         uint64_t end = 0;

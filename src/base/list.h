@@ -11,7 +11,9 @@
 #include "base/arena.h"
 
 #define LIST_FIRST_CHUNK 64 /* elements; a power of two */
-#define LIST_CHUNKS      26 /* up to 2^32 elements */
+#define LIST_CHUNKS      26
+/* Their sum: just under 2^32. */
+#define LIST_ELEMENTS_MAX (((uint64_t)LIST_FIRST_CHUNK << LIST_CHUNKS) - LIST_FIRST_CHUNK)
 
 struct list {
     struct arena *arena;
@@ -21,7 +23,9 @@ struct list {
 };
 
 void list_init(struct list *list, struct arena *arena, size_t element_bytes);
-/* Makes element `index` and all before it exist, zeroed. NULL when memory ran out. */
+/* Makes element `index` and all before it exist, zeroed. NULL when memory ran out, or past the last possible
+ * one.
+ */
 void *list_reach(struct list *list, uint32_t index);
 
 /* NULL beyond the end. */
