@@ -37,20 +37,37 @@ static void drop_partial_character(struct text *text)
         text->used = end - 1;
 }
 
+size_t length_without_clones(const char *name)
+{
+    static const char *const marks[] = {".cold",     ".part.", ".constprop.", ".isra.",
+                                        ".lto_priv", ".llvm.", " [clone"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+        const char *mark = strstr(name, marks[i]);
+        if (mark && mark > name && (size_t)(mark - name) < length)
+            length = (size_t)(mark - name);
+    }
+    return length;
+}
+
 size_t demangle(const char *name, char *text, size_t size)
 {
+    char whole[DEMANGLE_INPUT_MAX + 1];
     struct text readable = {.bytes = text, .size = size};
     bool cpp = strncmp(name, "_Z", 2) == 0, rust = strncmp(name, "_R", 2) == 0;
     if (size == 0)
         return 0;
     text[0] = 0;
-    if ((!cpp && !rust) || strlen(name) > DEMANGLE_INPUT_MAX)
+    size_t length = cpp || rust ? length_without_clones(name) : 0;
+    if (length == 0 || length > DEMANGLE_INPUT_MAX)
         return 0;
+    memcpy(whole, name, length);
+    whole[length] = 0;
     /* Older Rust names look like C++ ones; rust_demangle_callback() knows them apart by their hash. */
-    bool done = rust_demangle_callback(name, 0, append, &readable) != 0;
+    bool done = rust_demangle_callback(whole, 0, append, &readable) != 0;
     if (!done && cpp) {
         readable.used = 0;
-        done = cplus_demangle_v3_callback(name, READABLE, append, &readable) != 0;
+        done = cplus_demangle_v3_callback(whole, READABLE, append, &readable) != 0;
     }
     if (!done)
         readable.used = 0;
@@ -58,4 +75,17 @@ size_t demangle(const char *name, char *text, size_t size)
         drop_partial_character(&readable);
     text[readable.used] = 0;
     return readable.used;
+}
+
+size_t readable_name(const char *name, char *text, size_t size)
+{
+    size_t length = demangle(name, text, size);
+    if (length > 0 || size == 0)
+        return length;
+    length = length_without_clones(name);
+    if (length >= size)
+        length = size - 1;
+    memcpy(text, name, length);
+    text[length] = 0;
+    return length;
 }

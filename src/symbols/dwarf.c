@@ -183,24 +183,20 @@ static const char *symbol_at(const struct dwarf_module *of, Dwarf_Addr address)
     return best;
 }
 
-static const char *readable(struct dwarf_source *source, const char *name)
-{
-    char text[NAME_MAX_BYTES];
-    return name && demangle(name, text, sizeof(text)) > 0 ? keep(source, text) : NULL;
-}
-
 /* The mangled names say most; the plain name of a function is only its last part. */
 static const char *function_name(struct dwarf_source *source, const struct dwarf_place *place,
                                  const char *symbol)
 {
-    const char *name = readable(source, place->linkage_name);
-    if (!name)
-        name = readable(source, symbol);
-    if (!name)
-        name = keep(source, place->plain_name);
-    if (!name)
-        name = keep(source, place->linkage_name ? place->linkage_name : symbol);
-    return name;
+    char text[NAME_MAX_BYTES];
+    const char *mangled[] = {place->linkage_name, symbol},
+               *plain[] = {place->plain_name, symbol, place->linkage_name};
+    for (size_t i = 0; i < sizeof(mangled) / sizeof(*mangled); i++)
+        if (mangled[i] && demangle(mangled[i], text, sizeof(text)) > 0)
+            return keep(source, text);
+    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+        if (plain[i] && readable_name(plain[i], text, sizeof(text)) > 0)
+            return keep(source, text);
+    return NULL;
 }
 
 static size_t name_address(struct dwarf_source *source, struct dwarf_module *of, uint64_t offset,

@@ -5,18 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+#include "symbols/dwarf_scopes.h"
 #include "symbols/range_list.h"
 
-/* Deeper nesting of scopes is not followed: the file may be made up. */
-#define NESTING_MAX 100
+struct function {
+    Dwarf_Die die;
+    struct dwarf_scopes *scopes; /* NULL: not looked at yet */
+};
 
 struct unit {
     Dwarf_Die die;   /* has the line table */
     Dwarf_Die scope; /* has the functions: the split unit's, where there is one */
     bool has_functions;
-    struct range_list functions; /* ids index `dies` */
-    Dwarf_Die *dies;
-    size_t die_count, die_room;
+    struct range_list ranges; /* ids index `functions` */
+    struct list functions;
 };
 
 struct dwarf_units {
@@ -25,15 +28,6 @@ struct dwarf_units {
     struct unit *units;
     size_t count;
 };
-
-static void add_ranges(struct range_list *list, struct arena *arena, Dwarf_Die *die, uint32_t id)
-{
-    Dwarf_Addr base, start, end;
-    ptrdiff_t offset = 0;
-    while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0)
-        if (start > 0) /* at 0 lies what the linker dropped */
-            range_list_add(list, arena, start, end, id);
-}
 
 static size_t count_units(Dwarf *dwarf)
 {
@@ -63,26 +57,20 @@ struct dwarf_units *dwarf_units_create(Dwarf *dwarf, struct arena *arena)
         struct unit *unit = &units->units[units->count];
         unit->die = die;
         unit->scope = kind == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid ? split : die;
-        add_ranges(&units->ranges, arena, &die, (uint32_t)units->count++);
+        dwarf_add_ranges(&units->ranges, arena, &die, (uint32_t)units->count++);
     }
-    range_list_sort(&units->ranges);
+    range_list_flatten(&units->ranges, arena);
     return units;
 }
 
 static void add_function(struct unit *unit, struct arena *arena, Dwarf_Die *die)
 {
-    if (unit->die_count == unit->die_room) {
-        size_t room = unit->die_room ? unit->die_room * 2 : 64;
-        Dwarf_Die *dies = arena_alloc(arena, room * sizeof(*dies));
-        if (!dies)
-            return;
-        if (unit->die_count > 0)
-            memcpy(dies, unit->dies, unit->die_count * sizeof(*dies));
-        unit->dies = dies;
-        unit->die_room = room;
-    }
-    unit->dies[unit->die_count] = *die;
-    add_ranges(&unit->functions, arena, die, (uint32_t)unit->die_count++);
+    uint32_t number = unit->functions.count;
+    struct function *function = list_reach(&unit->functions, number);
+    if (!function)
+        return;
+    function->die = *die;
+    dwarf_add_ranges(&unit->ranges, arena, die, number);
 }
 
 static bool may_hold_functions(int tag)
@@ -105,12 +93,11 @@ static bool may_hold_functions(int tag)
 static void collect_functions(struct unit *unit, struct arena *arena, Dwarf_Die *parent, int depth)
 {
     Dwarf_Die child;
-    if (depth == NESTING_MAX || dwarf_child(parent, &child) != 0)
+    if (depth == DWARF_NESTING_MAX || dwarf_child(parent, &child) != 0)
         return;
     do {
         int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_subprogram &&
-            (dwarf_hasattr(&child, DW_AT_low_pc) || dwarf_hasattr(&child, DW_AT_ranges)))
+        if (tag == DW_TAG_subprogram && dwarf_has_code(&child))
             add_function(unit, arena, &child);
         if (may_hold_functions(tag))
             collect_functions(unit, arena, &child, depth + 1);
@@ -123,33 +110,20 @@ static struct unit *find_unit(struct dwarf_units *units, Dwarf_Addr pc)
     struct unit *unit = range ? &units->units[range->id] : NULL;
     if (unit && !unit->has_functions) {
         unit->has_functions = true;
+        list_init(&unit->functions, units->arena, sizeof(struct function));
         collect_functions(unit, units->arena, &unit->scope, 0);
-        range_list_sort(&unit->functions);
+        range_list_flatten(&unit->ranges, units->arena);
     }
     return unit;
 }
 
-/* Fills `chain` with the inlined calls around `pc` below `parent`, outermost first; returns the new count. */
-static size_t find_inlined(Dwarf_Die *parent, Dwarf_Addr pc, Dwarf_Die *chain, size_t count, int depth)
+static struct function *find_function(struct dwarf_units *units, struct unit *unit, Dwarf_Addr pc)
 {
-    Dwarf_Die child;
-    if (depth == NESTING_MAX || dwarf_child(parent, &child) != 0)
-        return count;
-    do {
-        int tag = dwarf_tag(&child);
-        bool inlined = tag == DW_TAG_inlined_subroutine;
-        if (!inlined && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block && tag != DW_TAG_catch_block)
-            continue;
-        bool has_code = dwarf_hasattr(&child, DW_AT_low_pc) || dwarf_hasattr(&child, DW_AT_ranges);
-        if (has_code ? dwarf_haspc(&child, pc) <= 0 : inlined)
-            continue;
-        if (inlined && count < DWARF_CHAIN_MAX - 1)
-            chain[count++] = child;
-        size_t deeper = find_inlined(&child, pc, chain, count, depth + 1);
-        if (has_code || deeper > count)
-            return deeper;
-    } while (dwarf_siblingof(&child, &child) == 0);
-    return count;
+    const struct range *range = range_list_find(&unit->ranges, pc);
+    struct function *function = range ? list_at(&unit->functions, range->id) : NULL;
+    if (function && !function->scopes)
+        function->scopes = dwarf_scopes_create(&function->die, units->arena);
+    return function;
 }
 
 static const char *text_attribute(Dwarf_Die *die, unsigned name)
@@ -203,20 +177,18 @@ size_t dwarf_units_find(struct dwarf_units *units, Dwarf_Addr pc, struct dwarf_p
     struct unit *unit = find_unit(units, pc);
     if (!unit)
         return 0;
-    const struct range *range = range_list_find(&unit->functions, pc);
-    Dwarf_Die *function = range ? &unit->dies[range->id] : NULL;
+    struct function *function = find_function(units, unit, pc);
     memset(places, 0, DWARF_CHAIN_MAX * sizeof(*places));
-    if (function)
-        inlined = find_inlined(function, pc, chain, 0, 0);
+    if (function && function->scopes)
+        inlined = dwarf_scopes_find(function->scopes, pc, chain, DWARF_CHAIN_MAX - 1);
     if (inlined > 0 && dwarf_getsrcfiles(&unit->scope, &files, &file_count) != 0)
         files = NULL;
     locate_pc(&places[0], &unit->die, pc);
     for (size_t i = 0; i < inlined; i++) {
-        Dwarf_Die *die = &chain[inlined - 1 - i];
-        name_place(&places[i], die);
-        locate_call(&places[i + 1], die, files, file_count);
+        name_place(&places[i], &chain[i]);
+        locate_call(&places[i + 1], &chain[i], files, file_count);
     }
     if (function)
-        name_place(&places[inlined], function);
+        name_place(&places[inlined], &function->die);
     return inlined + 1;
 }

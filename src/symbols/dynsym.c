@@ -149,7 +149,7 @@ static bool read_name(const struct dynsym_module *of, uint32_t index, Elf64_Sym 
 static void make_readable(void *arg)
 {
     struct dynsym_source *source = arg;
-    demangle(source->raw, source->readable, sizeof(source->readable));
+    readable_name(source->raw, source->readable, sizeof(source->readable));
 }
 
 /* The best of the names of the functions that start where `function` does, in the arena; NULL when there is
@@ -171,8 +171,8 @@ static const char *best_name(struct dynsym_source *source, const struct dynsym_m
         best_rank = rank;
         source->readable[0] = 0;
         own_stack_call(&source->stack, make_readable, source);
-        const char *text = source->readable[0] ? source->readable : source->raw;
-        best = arena_copy(source->arena, text, strlen(text));
+        if (source->readable[0])
+            best = arena_copy(source->arena, source->readable, strlen(source->readable));
     }
     return best;
 }

@@ -47,6 +47,50 @@ bool range_list_sort(struct range_list *list)
     return false;
 }
 
+/* Ends at `end` every piece that is open and must be by then, the innermost first; returns how many stay
+ * open. */
+static size_t close_pieces(struct range_list *flat, struct arena *arena, const struct range **open,
+                           size_t count, uint64_t *at, uint64_t end)
+{
+    while (count > 0 && *at < end) {
+        const struct range *inner = open[count - 1];
+        uint64_t until = inner->end < end ? inner->end : end;
+        if (*at < until) {
+            range_list_add(flat, arena, *at, until, inner->id);
+            *at = until;
+        }
+        if (inner->end > end)
+            break;
+        count--;
+    }
+    return count;
+}
+
+bool range_list_flatten(struct range_list *list, struct arena *arena)
+{
+    struct range_list flat = {0};
+    size_t open_bytes = list->count * sizeof(struct range *), count = 0;
+    uint64_t at = 0;
+    if (list->count == 0)
+        return true;
+    const struct range **open = range_list_sort(list) ? pages_alloc(open_bytes) : NULL;
+    if (!open || !range_list_reserve(&flat, arena, 2 * list->count)) {
+        if (open)
+            pages_free(open, open_bytes);
+        list->count = 0;
+        return false;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        count = close_pieces(&flat, arena, open, count, &at, list->ranges[i].start);
+        at = list->ranges[i].start;
+        open[count++] = &list->ranges[i];
+    }
+    close_pieces(&flat, arena, open, count, &at, UINT64_MAX);
+    pages_free(open, open_bytes);
+    *list = flat;
+    return true;
+}
+
 const struct range *range_list_find(const struct range_list *list, uint64_t address)
 {
     size_t low = 0, high = list->count; /* the first range that starts after the address */

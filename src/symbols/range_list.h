@@ -25,6 +25,10 @@ void range_list_add(struct range_list *list, struct arena *arena, uint64_t start
 /* Once, between the last addition and the first search. False when there is no memory: search nothing then.
  */
 bool range_list_sort(struct range_list *list);
+/* The same, and cuts ranges that nest into pieces that do not: each address keeps the range that started
+ * last, so that however many there are, one comparison finds it. For ranges equal in all, the one that was
+ * added last. */
+bool range_list_flatten(struct range_list *list, struct arena *arena);
 /* The range that holds `address` and starts last; NULL when none does. */
 const struct range *range_list_find(const struct range_list *list, uint64_t address);
 

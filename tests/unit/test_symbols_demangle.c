@@ -53,6 +53,24 @@ static void test_rust_names_lose_their_hash(void **state)
     expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad");
 }
 
+static void test_marks_of_clones_are_left_out(void **state)
+{
+    static const char *const pairs[][2] = {{"_ZN3foo3barEv.constprop.0", "foo::bar()"},
+                                           {"_ZN3foo3barEv.part.0.cold", "foo::bar()"},
+                                           {"grow.isra.0", "grow"},
+                                           {"grow.cold", "grow"},
+                                           {"foo::bar() [clone .lto_priv.0]", "foo::bar()"},
+                                           {"grow", "grow"},
+                                           {".cold", ".cold"},
+                                           {"libfoo.partial", "libfoo.partial"}};
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+        assert_int_equal(readable_name(pairs[i][0], text, sizeof(text)), strlen(pairs[i][1]));
+        assert_string_equal(text, pairs[i][1]);
+    }
+}
+
 static void test_what_is_not_mangled_stays_alone(void **state)
 {
     (void)state;
@@ -104,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cpp_names_have_scope_and_parameters_but_no_return_type),
         cmocka_unit_test(test_rust_names_lose_their_hash),
+        cmocka_unit_test(test_marks_of_clones_are_left_out),
         cmocka_unit_test(test_what_is_not_mangled_stays_alone),
         cmocka_unit_test(test_a_long_name_is_cut_to_the_buffer),
         cmocka_unit_test(test_endless_names_are_refused),

@@ -1,7 +1,6 @@
 /* Telling places apart by what people call them; see place.h. */
 #include "place.h"
 
-#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,30 +39,14 @@ static const char *file_name(const char *path)
     return name;
 }
 
-/* What compilers add to the names of the parts and copies they make: "f.cold", "f.constprop.0", "f() [clone
- * .cold]". */
-static size_t length_without_clones(const char *function)
-{
-    static const char *const marks[] = {".cold",     ".part.", ".constprop.", ".isra.",
-                                        ".lto_priv", ".llvm.", " [clone"};
-    size_t length = strlen(function);
-    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
-        const char *mark = strstr(function, marks[i]);
-        if (mark && mark > function && (size_t)(mark - function) < length)
-            length = (size_t)(mark - function);
-    }
-    return length;
-}
-
 static void write_native(FILE *to, const struct saved_frame *frame)
 {
-    char readable[FUNCTION_MAX];
-    const char *module = "?", *function = frame->function;
+    char function[FUNCTION_MAX] = "";
+    const char *module = "?";
     int module_length = frame->module ? module_name(frame->module, &module) : 1;
-    if (function && demangle(function, readable, sizeof(readable)) > 0)
-        function = readable;
-    fprintf(to, "n|%.*s|%.*s\n", module_length, module, function ? (int)length_without_clones(function) : 0,
-            function ? function : "");
+    if (frame->function)
+        readable_name(frame->function, function, sizeof(function));
+    fprintf(to, "n|%.*s|%s\n", module_length, module, function);
 }
 
 static bool is_comprehension(const char *function)
