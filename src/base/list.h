@@ -23,9 +23,8 @@ struct list {
 };
 
 void list_init(struct list *list, struct arena *arena, size_t element_bytes);
-/* Makes element `index` and all before it exist, zeroed. NULL when memory ran out, or past the last possible
- * one.
- */
+/* Makes element `index` and all before it exist, zeroed. NULL when memory ran out, or past the last there can
+ * be. */
 void *list_reach(struct list *list, uint32_t index);
 
 /* NULL beyond the end. */
