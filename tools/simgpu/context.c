@@ -56,10 +56,10 @@ static CUresult context_start(struct context *context)
 /* Ends everything in the context; its structure stays. */
 static void context_stop(struct context *context)
 {
-    while (context->blocks)
-        block_end(context->blocks);
     while (context->handles)
         handle_teardown(context->handles);
+    while (context->blocks)
+        block_end(context->blocks);
     physical_give(context->device, (simgpu_context_bytes() + GRANULE - 1) / GRANULE);
     context->alive = false;
 }

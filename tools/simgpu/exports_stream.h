@@ -1,7 +1,7 @@
 /*
- * The driver's exports, part: streams, events, launches and graphs. Which symbol a name means from which CUDA version
- * on: LEGACY(name, version, suffix of the symbol) and PER_THREAD(...) for the variants that mean the thread's own
- * default stream. The versions are those of NVIDIA's cudaTypedefs.h.
+ * The driver's exports, part: streams, events, launches and graphs. Which symbol a name means from which CUDA
+ * version on: LEGACY(name, version, suffix of the symbol) and PER_THREAD(...) for the variants that mean the
+ * thread's own default stream. The versions are those of NVIDIA's cudaTypedefs.h.
  */
 /* clang-format off */
 LEGACY(cuDeviceGetGraphMemAttribute, 11040, )

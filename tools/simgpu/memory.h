@@ -23,7 +23,4 @@ void *vmm_memory_at(const struct span *span, uint64_t address, uint64_t *bytes_l
 bool vmm_mapping_at(uint64_t address, uint64_t *start, uint64_t *bytes);
 CUresult vmm_attribute(CUpointer_attribute attribute, uint64_t address, uint64_t *value);
 
-/* The bytes of one texel's row and the levels' total, of an array's descriptor; 0 when it is not valid. */
-uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels);
-
 #endif

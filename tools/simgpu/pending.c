@@ -12,20 +12,6 @@ CUresult graph_free_block(struct block *block)
     (void)block;
     return CUDA_ERROR_INVALID_VALUE;
 }
-CUresult array_side(CUarray array, size_t x, size_t y, size_t z, const CUDA_MEMCPY3D *copy, uint64_t *start,
-                    uint64_t *pitch, uint64_t *slice, bool *checked)
-{
-    (void)array;
-    (void)x;
-    (void)y;
-    (void)z;
-    (void)copy;
-    (void)start;
-    (void)pitch;
-    (void)slice;
-    (void)checked;
-    return CUDA_ERROR_INVALID_HANDLE;
-}
 CUresult graph_capture_copy(struct stream *s, const CUDA_MEMCPY3D *c)
 {
     (void)s;

@@ -221,7 +221,7 @@ struct context *context_get(CUcontext handle);
 CUresult context_new(struct context **out, struct device *device, unsigned flags);
 CUresult primary_retain(struct device *device, struct context **out);
 
-/* What a context's end does to the objects of each type; the memory blocks are ended before. */
+/* What a context's end does to the objects of each type; the memory blocks are ended after. */
 void handle_teardown(struct handle *handle);
 
 #endif

@@ -1,6 +1,7 @@
 /* What the end of a context does to each kind of object in it. */
 #include <stdlib.h>
 
+#include "array.h"
 #include "capture.h"
 #include "module.h"
 #include "simgpu.h"
@@ -29,6 +30,12 @@ void handle_teardown(struct handle *handle)
         break;
     case HANDLE_MODULE:
         module_end(handle);
+        break;
+    case HANDLE_ARRAY:
+        array_end((struct array *)handle);
+        break;
+    case HANDLE_MIPMAP:
+        mipmap_end((struct mipmap *)handle);
         break;
     default: /* no other kind belongs to a context */
         *handle->before = handle->next;

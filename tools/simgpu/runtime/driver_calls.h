@@ -1,6 +1,6 @@
 /*
- * What the runtime asks the driver for, each by cuGetProcAddress: X(member, name, CUDA version, flags, parameters).
- * Flags 2 asks for the variant that means the calling thread's own default stream by stream 0.
+ * What the runtime asks the driver for, each by cuGetProcAddress: X(member, name, CUDA version, flags,
+ * parameters). Flags 2 asks for the variant that means the calling thread's own default stream by stream 0.
  */
 /* clang-format off */
 X(cuInit, cuInit, 2000, 0, (unsigned int))
