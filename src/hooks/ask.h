@@ -14,24 +14,27 @@
 #include "cuda/abi.h"
 
 /* X(name, parameters, arguments) */
-/* clang-format off */
-#define ASKED(X)                                                                                                       \
-    X(cuDriverGetVersion, (int *version), (version))                                                                   \
-    X(cuCtxGetCurrent, (CUcontext *context), (context))                                                                \
-    X(cuCtxGetDevice, (CUdevice *device), (device))                                                                    \
-    X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned int *flags, int *active), (device, flags, active))        \
-    X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address),                         \
-      (data, attribute, address))                                                                                      \
-    X(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total_bytes), (free_bytes, total_bytes))                           \
-    X(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *bytes, CUdeviceptr address), (base, bytes, address))        \
-    X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status), (stream, status))                         \
-    X(cuStreamGetCaptureInfo_v2, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,      \
-      const CUgraphNode **dependencies, size_t *count), (stream, status, id, graph, dependencies, count))              \
-    X(cuStreamGetCaptureInfo_v3, (CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,      \
-      const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count),                                 \
-      (stream, status, id, graph, dependencies, edges, count))                                                         \
-    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *mode), (mode))
-/* clang-format on */
+#define ASKED(X)                                                                                             \
+    X(cuDriverGetVersion, (int *version), (version))                                                         \
+    X(cuCtxGetCurrent, (CUcontext * context), (context))                                                     \
+    X(cuCtxGetDevice, (CUdevice * device), (device))                                                         \
+    X(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned int *flags, int *active),                       \
+      (device, flags, active))                                                                               \
+    X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address),               \
+      (data, attribute, address))                                                                            \
+    X(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes), (free_bytes, total_bytes))               \
+    X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),                    \
+      (base, bytes, address))                                                                                \
+    X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status), (stream, status))              \
+    X(cuStreamGetCaptureInfo_v2,                                                                             \
+      (CUstream stream, CUstreamCaptureStatus * status, cuuint64_t * id, CUgraph * graph,                    \
+       const CUgraphNode **dependencies, size_t *count),                                                     \
+      (stream, status, id, graph, dependencies, count))                                                      \
+    X(cuStreamGetCaptureInfo_v3,                                                                             \
+      (CUstream stream, CUstreamCaptureStatus * status, cuuint64_t * id, CUgraph * graph,                    \
+       const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count),                      \
+      (stream, status, id, graph, dependencies, edges, count))                                               \
+    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))
 
 #define AS_QUESTION(name, parameters, arguments)                                                             \
     extern CUresult(*_Atomic asked_##name) parameters;                                                       \

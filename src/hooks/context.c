@@ -157,19 +157,11 @@ int place_current_device(void)
     return current().device;
 }
 
-static uint32_t context_of(const struct allocation *allocation, const struct place *place)
+static bool lives_without_context(const struct allocation *allocation)
 {
-    switch (allocation->family) {
-    case FAMILY_VMM:
-        return 0;
-    case FAMILY_IPC:
-        return allocation->key_space == KEY_HANDLE ? 0 : place->number;
-    case FAMILY_POOL:
-    case FAMILY_GRAPH:
-        return place->kind != CONTEXT_CREATED && place->device == allocation->device ? place->number : 0;
-    default:
-        return place->number;
-    }
+    return allocation->family == FAMILY_POOL || allocation->family == FAMILY_GRAPH ||
+           allocation->family == FAMILY_VMM ||
+           (allocation->family == FAMILY_IPC && allocation->key_space == KEY_HANDLE);
 }
 
 void place_fill(struct allocation *allocation)
@@ -179,7 +171,7 @@ void place_fill(struct allocation *allocation)
         allocation->device = -1;
     else if (allocation->device == DEVICE_UNKNOWN)
         allocation->device = place.device;
-    allocation->context = context_of(allocation, &place);
+    allocation->context = lives_without_context(allocation) ? 0 : place.number;
 }
 
 /* In a thread that captures a stream in the global mode, a call that the driver calls unsafe would invalidate

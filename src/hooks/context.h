@@ -1,18 +1,16 @@
 /*
  * Where a block lies and whose end takes it along.
  *
- * The device is that of the context that is current to the calling thread, except where the API itself names
- * a device or a pool. Which blocks go with a context:
- *   - plain, pitched, managed, pinned and registered memory, arrays, and what was opened by IPC or mapped
- * from external memory: with the context that was current. NVIDIA: cuCtxDestroy and cuDevicePrimaryCtxReset
- * destroy "all resources associated with" the context; "portable" pinned memory is usable everywhere but
- * still belongs to one.
- *   - memory from pools, and of graphs: a pool is the device's, not a context's, so destroying a context that
- *     cuCtxCreate made leaves it alone. With the primary context the device itself goes back to its first
- * state (cudaDeviceReset "destroys all allocations … on the current device"), and that takes it along.
- *   - cuMemCreate's handles and imported ones: with no context. They need none to be made; only their own
- * references and mappings keep them. Memory allocated while a green context is current belongs to the primary
- * context of its device.
+ * The device is that of the context that is current to the calling thread, except where the API
+ * itself names a device or a pool. Which blocks go with a context:
+ *   - Plain, pitched, managed, pinned and registered memory, arrays, and what was opened by IPC or
+ *     mapped from external memory: with the context that was current. NVIDIA: cuCtxDestroy and
+ *     cuDevicePrimaryCtxReset end "all resources associated with" it. Portable pinned memory is
+ *     usable everywhere, yet belongs to one.
+ *   - Memory from pools and of graphs, cuMemCreate's and imported handles: with none. Pools are the
+ *     device's and handles the process's; both outlive even a reset of the primary context. (On a
+ *     real device, too: a reset gives back the size of the context, and no pool's memory.)
+ * Memory allocated while a green context is current belongs to its device's primary context.
  */
 #ifndef HOOKS_CONTEXT_H
 #define HOOKS_CONTEXT_H

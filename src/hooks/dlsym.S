@@ -1,7 +1,7 @@
 /*
- * The exported dlsym: asks loader_answer(handle, name, return address). It answers in two registers: an address, and
- * whether that is the result or the dlsym to go on to. Going on is a jump with registers and stack as the caller left
- * them, since the real dlsym takes its caller from the return address.
+ * The exported dlsym: asks loader_answer(handle, name, return address). It answers in two registers: an
+ * address, and whether that is the result or the dlsym to go on to. Going on is a jump with registers and
+ * stack as the caller left them, since the real dlsym takes its caller from the return address.
  */
     .text
     .globl  dlsym

@@ -1,14 +1,16 @@
 /*
  * Memory that graphs allocate, as far as hooks must remember it.
  *
- * A block of the graph family stands for an allocation node, keyed by the address the node was given, which
- * is the node's for as long as its graph, or what was instantiated from it, lives. It begins when the node is
- * added, by hand or by a capture, and ends by
- *   - a free node for its address, in this or another graph: the pair needs nothing once a launch is through;
- *   - cuMemFree or cuMemFreeAsync of its address, after a launch. A further launch takes the memory again,
- * and begins the block anew;
- *   - the end of its graph, unless a launch has taken the memory and nothing has given it back: NVIDIA's
- * guide says that "graph destruction does not automatically free any live graph-allocated memory".
+ * A block of the graph family stands for an allocation node, keyed by the address that the node was
+ * given, which is the node's for as long as its graph, or what was instantiated from it, lives. It
+ * begins when the node is added, by hand or by a capture, and ends by
+ *   - a free node for its address, in this or another graph: the pair needs nothing once a launch
+ *     is through;
+ *   - cuMemFree or cuMemFreeAsync of its address, after a launch. A further launch takes the memory
+ *     again, and begins the block anew;
+ *   - the end of its graph, unless a launch has taken the memory and nothing has given it back:
+ *     NVIDIA's guide says that "graph destruction does not automatically free any live
+ *     graph-allocated memory".
  */
 #ifndef HOOKS_GRAPHS_H
 #define HOOKS_GRAPHS_H

@@ -125,11 +125,13 @@ static bool is_of_tool_behind_us(const void *found)
     return (uintptr_t)found >= range.start && (uintptr_t)found < range.end;
 }
 
-/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned. A function in front of
- * us in the search order comes to us by itself; one of a library that merely has a function of that name stays. */
+/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned. A function in
+ * front of us in the search order comes to us by itself; one of a library that merely has a function of that
+ * name stays. */
 static bool stands_for_real(enum hook_id id, const void *found)
 {
-    bool of_library = hook_symbols[id].library == HOOK_DRIVER ? loaded_in_driver(found) : loaded_in_runtime(found);
+    bool of_library =
+        hook_symbols[id].library == HOOK_DRIVER ? loaded_in_driver(found) : loaded_in_runtime(found);
     if (of_library)
         return true;
     if (loaded_precedes_us(found))

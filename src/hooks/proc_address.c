@@ -58,8 +58,8 @@ static enum hook_id variant_by_version(const char *symbol, void *function, int v
     return symbol_variant(symbol, version, stream);
 }
 
-/* Our own hook came back: from a driver that resolves its own exports, or from a tool behind us that meant its own
- * function of that name. The latter is then the next one to call. */
+/* Our own hook came back: from a driver that resolves its own exports, or from a tool behind us that meant
+ * its own function of that name. The latter is then the next one to call. */
 static void learn_from_our_own(const void *function)
 {
     for (int i = 0; i < HOOK_COUNT; i++) {

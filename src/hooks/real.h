@@ -1,15 +1,15 @@
 /*
- * The real function behind every hook. Each row of symbols.h has one pointer, stored atomically, which comes
- * from, the best first:
- *   - the search order after this library, where the driver itself is to be found there: whatever stands
- * between us and the driver (another preloaded tool) keeps its place;
+ * The real function behind every hook. Each row of symbols.h has one pointer, stored atomically,
+ * which comes from, the best first:
+ *   - the search order after this library, where the driver itself is to be found there: whatever
+ *     stands between us and the driver (another preloaded tool) keeps its place;
  *   - what the real dlsym or cuGetProcAddress returned to the program for that variant;
  *   - the export of the loaded driver.
- * It never points into this library: a driver that resolves its own exports hands our hooks back to us.
+ * It never points into this library: a driver that resolves its own exports hands our hooks back.
  *
- * A runtime's function depends on who calls: two runtimes can live in one process, and an extension module
- * brings its own, out of reach of any global search. It is looked for once for each calling file and
- * function.
+ * A runtime's function depends on who calls: two runtimes can live in one process, and an extension
+ * module brings its own, out of reach of any global search. It is looked for once for each calling
+ * file and function.
  */
 #ifndef HOOKS_REAL_H
 #define HOOKS_REAL_H
