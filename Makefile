@@ -55,6 +55,9 @@ $(BUILD)/lib/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
 
+# A sanitizer's runtime asks our dlsym for its functions before it can serve instrumented code.
+$(addprefix $(BUILD)/lib/src/hooks/,loader.o loaded.o symbols.o): SAN :=
+
 $(BUILD)/lib/%.o: %.S | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) -fPIC -MMD -MP -c $< -o $@
