@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "capture/elf_image.h"
+#include "capture/fork_gate.h"
 #include "capture/native.h"
 #include "capture/python.h"
 #include "capture/thread_buffers.h"
@@ -15,7 +16,8 @@
 static struct {
     enum capture_mode mode;
     uint32_t depth;
-    struct elf_extent own; /* this library; 0 bytes when it is part of the program */
+    struct elf_extent own;               /* this library; 0 bytes when it is part of the program */
+    _Atomic unsigned long long unloaded; /* dlpi_subs when it was last looked at */
     _Atomic uint32_t generation;
 } capture;
 
@@ -35,9 +37,19 @@ static int find_own(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 0;
 }
 
+static int read_unloaded(struct dl_phdr_info *info, size_t bytes, void *count)
+{
+    (void)bytes;
+    *(unsigned long long *)count = info->dlpi_subs;
+    return 1;
+}
+
 void capture_start(enum capture_mode mode, uint32_t depth, void (*note)(const char *sentence))
 {
     int saved = errno;
+    unsigned long long unloaded = 0;
+    dl_iterate_phdr(read_unloaded, &unloaded);
+    atomic_store_explicit(&capture.unloaded, unloaded, memory_order_relaxed);
     struct own_search own = {.is_program = true};
     if (dl_iterate_phdr(find_own, &own) && !own.is_program)
         capture.own = own.extent;
@@ -96,16 +108,17 @@ static inline uint32_t mix_up_to(const uintptr_t *addresses, uint32_t count, str
     return i;
 }
 
-/* The native half. With a range, it ends at the first address in there: these are the interpreter's own
- * frames, which can outnumber the rest, so at first no more is asked for than it took lately to reach them.
- */
-static inline void take_native(struct raw_stack *stack, struct thread_buffer *buffer, struct elf_extent range,
-                               uintptr_t caller)
+/* The native half where it takes an unwinder for unusual frames. With a range, it ends at the first address
+ * in there: the interpreter's own frames can outnumber the rest, so at first no more is asked for than it
+ * took lately. */
+static void take_slowly(struct raw_stack *stack, struct thread_buffer *buffer, struct elf_extent range,
+                        uintptr_t caller)
 {
     uint32_t max = buffer->native_max, asked = max, count, own, kept;
     uint64_t hash;
     if (range.bytes != 0)
         asked = buffer->interpreter_at != 0 ? buffer->interpreter_at : FIRST_HINT;
+    fork_gate_enter();
     for (;; asked *= 2) {
         asked = asked < max ? asked : max;
         count = native_walk(buffer->native, asked);
@@ -115,6 +128,7 @@ static inline void take_native(struct raw_stack *stack, struct thread_buffer *bu
         if (own + kept < count || count < asked || asked == max)
             break;
     }
+    fork_gate_leave();
     if (range.bytes != 0) {
         uint32_t reached = own + kept < count ? own + kept + 1 : count;
         if (reached >= buffer->interpreter_at)
@@ -125,10 +139,34 @@ static inline void take_native(struct raw_stack *stack, struct thread_buffer *bu
     stack->native = buffer->native + own;
     stack->native_count = kept;
     stack->hash = hash;
-    if (kept > capture.depth) {
+}
+
+/* The native half of a stack whose frames are from `start` on. */
+static inline void take_native(struct raw_stack *stack, struct thread_buffer *buffer, struct elf_extent range,
+                               struct unwind_frame start)
+{
+    uint64_t before = stack->hash;
+    if (__builtin_expect(unwind_walk(&buffer->unwinding, start, range), 1)) {
+        const struct unwind_trail *trail = &buffer->unwinding.last;
+        uintptr_t *addresses = trail->pc + trail->first;
+        uint32_t own = count_own(addresses, trail->count, start.pc);
+        stack->native = addresses + own;
+        stack->native_count = mix_up_to(stack->native, trail->count - own, range, &stack->hash);
+    } else {
+        take_slowly(stack, buffer, range, start.pc);
+    }
+    if (stack->native_count > capture.depth) {
         stack->native_count = capture.depth;
+        stack->hash = before;
         mix_up_to(stack->native, capture.depth, (struct elf_extent){0}, &stack->hash);
     }
+}
+
+/* The state of the function that called the one whose frame address this is, by the frame pointer that
+ * __builtin_frame_address() makes sure of. */
+static inline struct unwind_frame caller_of(const uintptr_t *frame)
+{
+    return (struct unwind_frame){.pc = frame[1], .sp = (uintptr_t)(frame + 2), .bp = frame[0]};
 }
 
 __attribute__((noinline)) void capture_take(struct raw_stack *stack)
@@ -145,7 +183,7 @@ __attribute__((noinline)) void capture_take(struct raw_stack *stack)
         if (capture.mode & CAPTURE_PYTHON)
             stack->python_count = python_walk(buffer->python, buffer->python_max, &stack->hash, &range);
         if (capture.mode & CAPTURE_NATIVE)
-            take_native(stack, buffer, range, (uintptr_t)__builtin_return_address(0));
+            take_native(stack, buffer, range, caller_of(__builtin_frame_address(0)));
     }
     errno = saved;
 }
@@ -153,9 +191,16 @@ __attribute__((noinline)) void capture_take(struct raw_stack *stack)
 void capture_modules_changed(void)
 {
     int saved = errno;
-    native_modules_changed();
-    python_modules_changed();
-    atomic_fetch_add_explicit(&capture.generation, 1, memory_order_release);
+    unsigned long long unloaded = 0;
+    fork_gate_enter();
+    dl_iterate_phdr(read_unloaded, &unloaded);
+    if (atomic_exchange_explicit(&capture.unloaded, unloaded, memory_order_relaxed) != unloaded) {
+        unwind_modules_changed();
+        native_modules_changed();
+        python_modules_changed();
+        atomic_fetch_add_explicit(&capture.generation, 1, memory_order_release);
+    }
+    fork_gate_leave();
     errno = saved;
 }
 
@@ -164,7 +209,18 @@ uint32_t capture_generation(void)
     return atomic_load_explicit(&capture.generation, memory_order_acquire);
 }
 
+void capture_before_fork(void)
+{
+    fork_gate_close();
+}
+
+void capture_after_fork_in_parent(void)
+{
+    fork_gate_open();
+}
+
 void capture_after_fork(void)
 {
+    fork_gate_reset();
     thread_buffers_after_fork();
 }

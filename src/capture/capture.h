@@ -1,11 +1,13 @@
 /*
- * Takes the calling thread's stack inside a hook: native return addresses by libunwind's unw_backtrace and
- * Python frames read straight from the interpreter's structures.
+ * Takes the calling thread's stack inside a hook: native return addresses by the compilers' unwind tables, or
+ * by libunwind's unw_backtrace where a frame is unusual, and Python frames read straight from the
+ * interpreter's structures.
  *
- * The hot half (capture_take) holds no lock, allocates nothing, takes neither the GIL nor a reference count,
- * and calls nothing but libunwind and the interpreter's PyGILState_GetThisThreadState. The cold half
- * (capture_python_name, modules_find) runs once for each stack that was never seen before, in the same hook,
- * while the frames are still on the stack and so keep their code objects alive.
+ * The hot half (capture_take) holds no lock, allocates nothing and takes neither the GIL nor a reference
+ * count. It calls nothing but the interpreter's Py_IsFinalizing and PyGILState_GetThisThreadState, and at
+ * addresses it meets for the first time dl_iterate_phdr or libunwind. The cold half (capture_python_name,
+ * modules_find) runs once for each stack that was never seen before, in the same hook, while the frames are
+ * still on the stack and so keep their code objects alive.
  */
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
@@ -59,12 +61,16 @@ struct python_name {
 };
 void capture_python_name(const struct python_frame *frame, struct python_name *name);
 
-/* Modules come and go: after a dlclose, addresses may mean something else. Forgets unwinding caches and
- * changes capture_generation(). Async-signal-unsafe. */
+/* After a dlclose, addresses may mean something else. Where something was really unloaded, forgets what is
+ * known about them and changes capture_generation(). Calls the dynamic linker; async-signal-unsafe. */
 void capture_modules_changed(void);
 uint32_t capture_generation(void);
 
-/* In a forked child, before its first capture. */
+/* Around a fork: no thread may be in the middle of what takes locks of libc's or libunwind's, which a child
+ * would inherit locked. Before it, waits for those that are (a moment, never for good); after it, in the
+ * parent and in the child before its first capture. */
+void capture_before_fork(void);
+void capture_after_fork_in_parent(void);
 void capture_after_fork(void);
 
 #endif

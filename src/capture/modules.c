@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "capture/elf_image.h"
+#include "capture/fork_gate.h"
 
 #define SEGMENTS_MAX  8 /* further ones are counted to the last */
 #define ARENA_LIMIT   ((size_t)16 << 20)
@@ -273,6 +274,7 @@ bool modules_find(uintptr_t address, struct loaded_module *found)
 {
     int saved = errno;
     struct query query = {.address = address, .found = found, .first = true};
+    fork_gate_enter();
     dl_iterate_phdr(visit, &query);
     if (query.known != NULL) {
         found->module = query.known->module;
@@ -287,6 +289,7 @@ bool modules_find(uintptr_t address, struct loaded_module *found)
             atomic_flag_clear_explicit(&known.adding, memory_order_release);
         }
     }
+    fork_gate_leave();
     errno = saved;
     return query.known != NULL || query.hit;
 }

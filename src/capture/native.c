@@ -54,25 +54,34 @@ static native_backtrace *open_libunwind(void)
     return elf_image_address(&image, "unw_backtrace");
 }
 
-void native_start(void (*note)(const char *sentence))
+/* The first call of any unwinder allocates and loads: have that behind us, here where it is allowed. */
+static void use(native_backtrace *unwinder)
 {
-    native_backtrace *function = open_libunwind();
-    if (function == NULL) {
-        function = libc_function("backtrace");
-        note(function != NULL
-                 ? "libunwind.so.8 was not found: native stacks are taken with the C library's "
-                   "backtrace(), which is about 15 times slower (install libunwind8)"
-                 : "libunwind.so.8 was not found: there are no native stacks (install libunwind8)");
-    }
-    /* The first call allocates and loads: have that behind us, here where it is allowed. */
     void *first[4];
-    if (function != NULL)
-        function(first, 4);
-    atomic_store_explicit(&native_unwinder, function, memory_order_release);
+    if (unwinder != NULL)
+        unwinder(first, 4);
+    atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);
 }
 
+void native_start(void (*note)(const char *sentence))
+{
+    native_backtrace *unwinder = open_libunwind();
+    if (unwinder == NULL) {
+        unwinder = libc_function("backtrace");
+        note("libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames take "
+             "longer");
+    }
+    use(unwinder);
+}
+
+/* libunwind keeps, in each thread, how frames were laid out at each address, which cannot be flushed: where
+ * other code comes to lie at an address, it goes astray, up to reading where nothing is. libc's backtrace()
+ * keeps nothing. */
 void native_modules_changed(void)
 {
     if (flush != NULL && address_space != NULL)
         flush(*address_space, 0, 0);
+    native_backtrace *unwinder = libc_function("backtrace");
+    if (unwinder != NULL)
+        use(unwinder);
 }

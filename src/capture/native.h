@@ -1,5 +1,5 @@
 /*
- * The native half of a stack: return addresses, by libunwind's unw_backtrace or, where there is no libunwind,
+ * Return addresses through frames of any kind: by libunwind's unw_backtrace or, where there is no libunwind,
  * by the C library's backtrace(). Neither needs a symbol at link time: a libunwind that is linked in takes
  * the place of the traced program's own C++ unwinder, one opened RTLD_LOCAL does not.
  */
@@ -26,7 +26,7 @@ static inline uint32_t native_walk(uintptr_t *addresses, uint32_t max)
     return count < 0 ? 0 : (uint32_t)count;
 }
 
-/* After modules were unloaded: forget what is known about addresses. */
+/* After modules were unloaded, from a place that may call the dynamic linker. */
 void native_modules_changed(void);
 
 #endif

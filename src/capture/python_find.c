@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "capture/elf_image.h"
+#include "capture/fork_gate.h"
 
 #define SEARCH_INTERVAL_NS INT64_C(10000000)
 #define TYPE_IS_READY      (1ul << 12) /* Py_TPFLAGS_READY */
@@ -158,7 +159,9 @@ static struct python_runtime *search_modules(void)
     if (python == NULL)
         return NULL;
     struct search search = {.first = true, .result = python};
+    fork_gate_enter();
     dl_iterate_phdr(visit_module, &search);
+    fork_gate_leave();
     struct python_runtime *none = NULL;
     if (python->code_type == NULL || python->version_text == NULL ||
         !atomic_compare_exchange_strong(&found.pending, &none, python)) {

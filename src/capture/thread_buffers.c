@@ -72,8 +72,8 @@ static struct thread_buffer *take_over(int64_t id)
 static struct thread_buffer *add_buffer(int64_t id)
 {
     uint32_t native_max = all.depth + OWN_FRAMES_MAX;
-    size_t bytes = sizeof(struct thread_buffer) + native_max * sizeof(uintptr_t) +
-                   all.depth * sizeof(struct python_frame);
+    size_t bytes = sizeof(struct thread_buffer) + all.depth * sizeof(struct python_frame) +
+                   native_max * sizeof(uintptr_t) + unwind_memory_bytes(native_max);
     struct thread_buffer *buffer = pages_alloc(bytes);
     if (buffer == NULL)
         return NULL;
@@ -81,6 +81,7 @@ static struct thread_buffer *add_buffer(int64_t id)
     buffer->python_max = all.depth;
     buffer->python = (struct python_frame *)(buffer + 1);
     buffer->native = (uintptr_t *)(buffer->python + all.depth);
+    unwind_memory_init(&buffer->unwinding, native_max, buffer->native + native_max);
     atomic_store_explicit(&buffer->owner, id, memory_order_relaxed);
     buffer->next = atomic_load_explicit(&all.buffers, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&all.buffers, &buffer->next, buffer, memory_order_release,

@@ -10,13 +10,15 @@
 #include <stdint.h>
 
 #include "capture/capture.h"
+#include "capture/unwind.h"
 
 /* Frames of this library above the one that asks for a stack: hooks, the recorder, capture_take itself. */
 #define OWN_FRAMES_MAX 16
 
 struct thread_buffer {
     struct thread_buffer *next;
-    _Atomic int64_t owner;   /* process id << 32 | thread id */
+    _Atomic int64_t owner; /* process id << 32 | thread id */
+    struct unwind_memory unwinding;
     uint32_t interpreter_at; /* about how many addresses reach from here to the interpreter; 0: not known */
     uint32_t native_max, python_max;
     uintptr_t *native;           /* native_max of them */

@@ -3,10 +3,12 @@
  * program. Stacks come back as text, one frame a line, innermost first:
  *   python TAB function TAB file TAB line          native TAB module TAB offset in it, hexadecimal
  */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/capture.h"
@@ -62,11 +64,34 @@ static int describe(const struct raw_stack *stack, char *text, int bytes)
     return used;
 }
 
-/* Number of Python frames, or -1 when `text` is too small. */
+static int (*unwind)(void **, int);
+
+/* From now on every native half is compared with what libunwind says. False when that cannot be had. */
+EXPORT int probe_compare(void)
+{
+    void *libunwind = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    if (libunwind != NULL)
+        unwind = (int (*)(void **, int))dlsym(libunwind, "unw_backtrace");
+    return unwind != NULL;
+}
+
+static bool is_what_libunwind_says(const struct raw_stack *stack)
+{
+    void *frames[2048];
+    int count = unwind(frames, 2048), own = 0;
+    while (own < count && stack->native_count != 0 && (uintptr_t)frames[own] != stack->native[0])
+        own++;
+    return (uint32_t)(count - own) >= stack->native_count &&
+           memcmp(frames + own, stack->native, stack->native_count * sizeof *stack->native) == 0;
+}
+
+/* Number of Python frames, -1 when `text` is too small, -2 when the native half is wrong. */
 EXPORT int probe_walk(char *text, int bytes)
 {
     struct raw_stack stack;
     capture_take(&stack);
+    if (unwind != NULL && !is_what_libunwind_says(&stack))
+        return -2;
     return describe(&stack, text, bytes) < 0 ? -1 : (int)stack.python_count;
 }
 
