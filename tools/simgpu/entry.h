@@ -6,6 +6,9 @@
 #define SIMGPU_ENTRY_H
 
 #include "simgpu.h"
+#ifndef SIMGPU_NO_PROTOTYPES /* where the exports are declared for their addresses only */
+#include "api/driver.h"
+#endif
 
 enum needs {
     NEEDS_NOTHING = 0, /* works before cuInit */

@@ -1,14 +1,15 @@
 /*
- * cuGetProcAddress: a name, a CUDA version and flags lead to one of the driver's exports. Every name that
- * NVIDIA's driver exports is here; those that the simulation does not offer exist as stubs, for programs that
- * only look.
+ * The table of the driver's exports by name and CUDA version. Every name that NVIDIA's driver exports is in
+ * it; those that the simulation does not offer exist as stubs (stubs.c), for programs that only look.
  */
+#include "exports.h"
+
+#define SIMGPU_NO_PROTOTYPES
 #include "entry.h"
 
 #include <string.h>
 
-struct export
-{
+struct exported {
     const char *name;
     int version; /* of CUDA, that brought this variant */
     bool per_thread;
@@ -29,13 +30,13 @@ struct export
 #define LEGACY(name, version, suffix)     {#name, version, false, (void *)name##suffix},
 #define PER_THREAD(name, version, suffix) {#name, version, true, (void *)name##suffix},
 #define ALIAS(name, version, symbol)      {#name, version, false, (void *)symbol},
-static const struct export memory_exports[] = {
+static const struct exported memory_exports[] = {
 #include "exports_memory.h"
 };
-static const struct export other_exports[] = {
+static const struct exported other_exports[] = {
 #include "exports_other.h"
 };
-static const struct export stream_exports[] = {
+static const struct exported stream_exports[] = {
 #include "exports_stream.h"
 };
 
@@ -44,12 +45,12 @@ static const struct export stream_exports[] = {
         exports, sizeof(exports) / sizeof *(exports)                                                         \
     }
 static const struct {
-    const struct export *exports;
+    const struct exported *exports;
     size_t count;
 } tables[] = {TABLE(memory_exports), TABLE(other_exports), TABLE(stream_exports)};
 
-/* The first export of a name in one table, which is sorted by name; NULL when it is not there. */
-static const struct export *first_of(const struct export *exports, size_t count, const char *name)
+/* The first entry of a name in one table, which is sorted by name; NULL when it is not there. */
+static const struct exported *first_of(const struct exported *exports, size_t count, const char *name)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -66,14 +67,14 @@ void *export_pick(const char *name, int version, bool per_thread, CUdriverProcAd
 {
     *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        const struct export *end = tables[i].exports + tables[i].count, *best = NULL;
-        const struct export *export = first_of(tables[i].exports, tables[i].count, name);
-        if (!export)
+        const struct exported *end = tables[i].exports + tables[i].count, *best = NULL;
+        const struct exported *entry = first_of(tables[i].exports, tables[i].count, name);
+        if (!entry)
             continue;
-        for (; export < end && strcmp(export->name, name) == 0; export ++)
-            if (export->version <= version && (per_thread || !export->per_thread) &&
-                !(best && best->per_thread && !export->per_thread))
-                best = export;
+        for (; entry < end && strcmp(entry->name, name) == 0; entry++)
+            if (entry->version <= version && (per_thread || !entry->per_thread) &&
+                !(best && best->per_thread && !entry->per_thread))
+                best = entry;
         *status = best ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
         return best ? best->address : NULL;
     }

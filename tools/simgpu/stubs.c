@@ -2,6 +2,7 @@
  * Every export of NVIDIA's driver that the simulation does not offer: it can be looked up, and says so when
  * called. Weak: a function of the same name elsewhere in the simulation takes its place.
  */
+#define SIMGPU_NO_PROTOTYPES
 #include "entry.h"
 
 #include <stdio.h>

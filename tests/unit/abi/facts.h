@@ -1,6 +1,7 @@
 /*
  * Every value, size and offset of src/cuda that NVIDIA's headers can confirm: VALUE(constant), SIZE(type),
- * OFFSET(type, field). Included with those macros defined, once against our headers and once against NVIDIA's.
+ * OFFSET(type, field). Included with those macros defined, once against our headers and once against
+ * NVIDIA's.
  */
 /* clang-format off */
 VALUE(CU_CTX_SCHED_AUTO)
@@ -263,6 +264,7 @@ SIZE(CUmemcpyAttributes)
 SIZE(CUgraphEdgeData)
 SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS)
 SIZE(CUgraphExecUpdateResultInfo)
+SIZE(CUlaunchConfig)
 SIZE(CUDA_KERNEL_NODE_PARAMS_v1)
 SIZE(CUDA_KERNEL_NODE_PARAMS)
 SIZE(CUDA_MEMSET_NODE_PARAMS)
@@ -593,3 +595,9 @@ OFFSET(struct cudaExternalMemoryMipmappedArrayDesc, extent)
 OFFSET(struct cudaExternalMemoryMipmappedArrayDesc, flags)
 OFFSET(struct cudaExternalMemoryMipmappedArrayDesc, numLevels)
 OFFSET(struct cudaExternalMemoryMipmappedArrayDesc, reserved)
+OFFSET(CUlaunchConfig, gridDimX)
+OFFSET(CUlaunchConfig, blockDimX)
+OFFSET(CUlaunchConfig, sharedMemBytes)
+OFFSET(CUlaunchConfig, hStream)
+OFFSET(CUlaunchConfig, attrs)
+OFFSET(CUlaunchConfig, numAttrs)
