@@ -236,7 +236,7 @@ void context_attached(CUcontext context)
     change_references(context, 1);
 }
 
-bool context_detached(CUcontext context)
+bool context_detaching(CUcontext context)
 {
     return change_references(context, -1) <= 0;
 }
@@ -247,7 +247,17 @@ void context_ended(CUcontext context)
     forget(context);
 }
 
-void context_primary_ended(CUdevice device)
+bool context_ending(CUcontext context)
+{
+    const struct known_context *known = find(context);
+    if (context == NULL || known == NULL ||
+        atomic_load_explicit(&known->kind, memory_order_relaxed) != CONTEXT_CREATED)
+        return false;
+    context_ended(context);
+    return true;
+}
+
+void context_primary_ending(CUdevice device)
 {
     CUcontext primary = primary_of(device);
     if (primary != NULL)

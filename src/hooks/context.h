@@ -36,13 +36,20 @@ void place_memory_info(size_t *free_bytes, size_t *total_bytes);
 /* What the context hooks saw, each after the real call succeeded. */
 void context_created(CUcontext context, CUdevice device);
 void context_attached(CUcontext context);
-/* True when no reference is left. */
-bool context_detached(CUcontext context);
+/* True when this takes the last reference. */
+bool context_detaching(CUcontext context);
 void context_is_primary(CUcontext context, CUdevice device);
 void context_is_green(CUcontext context);
-/* Every block of it ends. */
+
+/*
+ * Every block of a context ends. Its addresses can be another thread's the moment the driver has ended it,
+ * so this is said before the real call where that is sure to: cuCtxDestroy of a context that cuCtxCreate
+ * made, which can only be refused when it is gone, and cuDevicePrimaryCtxReset of a known one. False when
+ * it is not sure: then after it.
+ */
+bool context_ending(CUcontext context);
 void context_ended(CUcontext context);
-void context_primary_ended(CUdevice device);
+void context_primary_ending(CUdevice device);
 /* Some reference to some primary context was given back: those that were the last end. */
 void context_primaries_checked(void);
 

@@ -41,25 +41,27 @@ HOOK(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *params, unsigned i
     return call_end(&call, rc);
 }
 
-static void destroyed(const struct call *call, CUresult rc, CUcontext context)
+static void destroyed(const struct call *call, CUresult rc, CUcontext context, bool said)
 {
-    if (call->acts && rc == CUDA_SUCCESS)
+    if (call->acts && rc == CUDA_SUCCESS && !said)
         context_ended(context);
 }
 
 HOOK(cuCtxDestroy, (CUcontext context))
 {
     FORWARD(cuCtxDestroy);
+    bool said = call.acts && context_ending(context);
     CUresult rc = REAL(context);
-    destroyed(&call, rc, context);
+    destroyed(&call, rc, context, said);
     return call_end(&call, rc);
 }
 
 HOOK(cuCtxDestroy_v2, (CUcontext context))
 {
     FORWARD(cuCtxDestroy_v2);
+    bool said = call.acts && context_ending(context);
     CUresult rc = REAL(context);
-    destroyed(&call, rc, context);
+    destroyed(&call, rc, context, said);
     return call_end(&call, rc);
 }
 
@@ -72,11 +74,12 @@ HOOK(cuCtxAttach, (CUcontext * context, unsigned int flags))
     return call_end(&call, rc);
 }
 
+/* Refused for a context that is not current, so nothing is sure before. */
 HOOK(cuCtxDetach, (CUcontext context))
 {
     FORWARD(cuCtxDetach);
     CUresult rc = REAL(context);
-    if (call.acts && rc == CUDA_SUCCESS && context_detached(context))
+    if (call.acts && rc == CUDA_SUCCESS && context_detaching(context))
         context_ended(context);
     return call_end(&call, rc);
 }
@@ -112,25 +115,21 @@ HOOK(cuDevicePrimaryCtxRelease_v2, (CUdevice device))
     return call_end(&call, rc);
 }
 
-static void reset(const struct call *call, CUresult rc, CUdevice device)
-{
-    if (call->acts && rc == CUDA_SUCCESS)
-        context_primary_ended(device);
-}
-
 HOOK(cuDevicePrimaryCtxReset, (CUdevice device))
 {
     FORWARD(cuDevicePrimaryCtxReset);
+    if (call.acts)
+        context_primary_ending(device);
     CUresult rc = REAL(device);
-    reset(&call, rc, device);
     return call_end(&call, rc);
 }
 
 HOOK(cuDevicePrimaryCtxReset_v2, (CUdevice device))
 {
     FORWARD(cuDevicePrimaryCtxReset_v2);
+    if (call.acts)
+        context_primary_ending(device);
     CUresult rc = REAL(device);
-    reset(&call, rc, device);
     return call_end(&call, rc);
 }
 

@@ -51,8 +51,8 @@ bool record_retain(enum key_space key_space, uint64_t key);
 /* A small number for a context handle, from 1; the same handle gives the same number until the context ends.
  */
 uint32_t recorder_context(const void *context);
-/* After the real call that ended a context succeeded: every block of it ends as teardown, and its handle may
- * come to mean another context. Nothing happens for one that no block was recorded in. */
+/* Before the real call that is sure to end a context, or after one that did: every block of it ends as
+ * teardown, and its handle may come to mean another context. Nothing happens for one that no block was recorded in. */
 void record_teardown(const void *context);
 
 /* The driver's own figures for a device. */
