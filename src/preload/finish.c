@@ -11,6 +11,7 @@
 
 #include "base/output.h"
 #include "preload/life.h"
+#include "preload/shelter.h"
 #include "preload/state.h"
 #include "report/report.h"
 #include "symbols/symbols.h"
@@ -61,7 +62,10 @@ static bool lock_patiently(void)
                          there is */
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LOCK_PATIENCE_S;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &thread_state.cancel_state);
     thread_state.locked = pthread_mutex_timedlock(&preload.lock, &until) == 0;
+    if (!thread_state.locked)
+        pthread_setcancelstate(thread_state.cancel_state, NULL);
     return thread_state.locked;
 }
 
@@ -155,8 +159,11 @@ static void write_reports(void)
     struct report *report = report_build(&input, &preload.arena);
     if (report == NULL)
         return;
+    struct shelter shelter;
+    shelter_enter(&shelter);
     write_outputs(finishing, report);
     say_summary(finishing, report);
+    shelter_leave(&shelter);
 }
 
 void preload_finish(void)

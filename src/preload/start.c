@@ -47,10 +47,12 @@ static void before_fork(void)
     /* False in a handler that interrupted our own work on this thread: then the child inherits a locked state
      * and is turned away from it by `locked`, until it is reset below. */
     thread_state.fork_locked = preload_lock();
+    capture_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+    capture_after_fork_in_parent();
     if (thread_state.fork_locked)
         preload_unlock();
 }
@@ -67,6 +69,8 @@ static void after_fork_in_child(void)
     if (atomic_load(&preload.phase) == PHASE_RECORDING)
         atomic_store(&preload.phase, PHASE_IDLE);
     thread_state.locked = false;
+    if (thread_state.fork_locked)
+        pthread_setcancelstate(thread_state.cancel_state, NULL);
 }
 
 static __attribute__((constructor)) void start(void)

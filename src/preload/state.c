@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "preload/learn.h"
+#include "preload/shelter.h"
 
 struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -17,6 +18,7 @@ bool preload_lock(void)
     if (thread_state.locked)
         return false;
     thread_state.locked = true;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &thread_state.cancel_state);
     pthread_mutex_lock(&preload.lock);
     return true;
 }
@@ -25,6 +27,7 @@ void preload_unlock(void)
 {
     pthread_mutex_unlock(&preload.lock);
     thread_state.locked = false;
+    pthread_setcancelstate(thread_state.cancel_state, NULL);
 }
 
 uint64_t preload_now_ns(void)
@@ -45,13 +48,16 @@ bool preload_may_speak(void)
 void preload_say(const char *text)
 {
     size_t bytes = preload_may_speak() ? strlen(text) : 0;
+    struct shelter shelter;
+    shelter_enter(&shelter);
     while (bytes > 0) {
         ssize_t wrote = write(STDERR_FILENO, text, bytes);
         if (wrote <= 0)
-            return;
+            break;
         text += wrote;
         bytes -= (size_t)wrote;
     }
+    shelter_leave(&shelter);
 }
 
 void preload_note(const char *sentence)

@@ -85,6 +85,7 @@ struct thread_state {
     int depth;        /* of nested hooked calls */
     bool locked;      /* this thread holds preload.lock */
     bool fork_locked; /* fork() took it, and gives it back */
+    int cancel_state; /* before it was taken: whoever holds it is not cancelled, and opens and writes files */
 };
 
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));

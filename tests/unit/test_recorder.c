@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -330,6 +331,77 @@ static void test_after_the_end_nothing_is_recorded(void **state)
     recording_release(&recording);
 }
 
+/* ulimit -f: the recording has its place, a long report has not, and neither may cost the program a SIGXFSZ.
+ */
+static void finish_under_ulimit(void *unused)
+{
+    (void)unused;
+    struct rlimit limit = {.rlim_cur = 2 << 20, .rlim_max = 2 << 20};
+    char json[CONFIG_PATH_MAX];
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    preload.pid = getpid();
+    for (place = 0; place < 8000; place++)
+        allocate(place, 1);
+    preload_finish();
+    snprintf(json, sizeof json, "%.*s.json", (int)strlen(trace_path) - 4, trace_path);
+    assert_int_equal(access(trace_path, F_OK), 0);
+    assert_int_equal(access(json, F_OK), -1); /* half of one misleads */
+}
+
+static void test_a_report_beyond_the_file_size_limit_never_kills(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(finish_under_ulimit, NULL), 0);
+}
+
+static void speak_into_closed_pipe(void *unused)
+{
+    (void)unused;
+    struct stat status;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    close(ends[0]);
+    assert_int_equal(fstat(STDERR_FILENO, &status), 0);
+    preload.stderr_device = status.st_dev;
+    preload.stderr_inode = status.st_ino;
+    preload.pid = getpid();
+    setenv("GPUMEMTRACE_DEPTH", "nonsense", 1);
+    config_read(&preload.config);
+    allocate(1, 10); /* says what is wrong with it */
+    preload_finish();
+}
+
+static void test_a_closed_stderr_pipe_never_kills(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(speak_into_closed_pipe, NULL), 0);
+}
+
+static void *allocate_while_cancelled(void *arg)
+{
+    int before;
+    pthread_cancel(pthread_self());
+    allocate(1, 10); /* opens and writes files, where a thread could end */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    *(bool *)arg = before == PTHREAD_CANCEL_ENABLE;
+    return NULL;
+}
+
+static void test_a_thread_is_not_cancelled_in_our_midst(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    bool came_back = false;
+    assert_int_equal(pthread_create(&thread, NULL, allocate_while_cancelled, &came_back), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(came_back);
+    assert_int_equal(pthread_mutex_trylock(&preload.lock), 0);
+    pthread_mutex_unlock(&preload.lock);
+    assert_int_equal(counters()->allocs, 1);
+}
+
 #define THREADS 8
 #define TURNS   4000
 
@@ -410,6 +482,9 @@ int main(void)
         RECORDING(test_where_nothing_can_be_written_the_books_are_kept),
         RECORDING(test_a_name_that_is_taken_gets_a_number),
         RECORDING(test_after_the_end_nothing_is_recorded),
+        RECORDING(test_a_report_beyond_the_file_size_limit_never_kills),
+        RECORDING(test_a_closed_stderr_pipe_never_kills),
+        RECORDING(test_a_thread_is_not_cancelled_in_our_midst),
         RECORDING(test_threads_keep_books_and_recording_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
