@@ -19,6 +19,13 @@
 
 #define NAME_MAX_BYTES 16384
 
+struct resolved {
+    uint64_t offset;
+    size_t count;
+    const struct native_name *names;
+    UT_hash_handle hh;
+};
+
 struct dwarf_module {
     const struct module *module;
     const char *problem; /* NULL: can be read */
@@ -27,19 +34,8 @@ struct dwarf_module {
     Dwarf_Addr file_bias; /* libdwfl's address minus the one in the file */
     Dwarf_Addr debug_bias;
     struct dwarf_units *units;   /* NULL: no DWARF */
+    struct resolved *resolved;   /* by offset */
     struct range_list functions; /* of the symbol tables, in libdwfl's addresses; ids are symbol indices */
-    UT_hash_handle hh;
-};
-
-struct address {
-    const struct module *module;
-    uint64_t offset;
-};
-
-struct resolved {
-    struct address address;
-    size_t count;
-    const struct native_name *names;
     UT_hash_handle hh;
 };
 
@@ -47,7 +43,6 @@ struct dwarf_source {
     struct symbol_source source;
     struct arena arena;
     struct dwarf_module *modules;
-    struct resolved *resolved;
 };
 
 static const Dwfl_Callbacks callbacks = {
@@ -225,22 +220,23 @@ static size_t name_address(struct dwarf_source *source, struct dwarf_module *of,
 static struct resolved *resolve_once(struct dwarf_source *source, const struct module *module,
                                      uint64_t offset)
 {
-    struct address address = {module, offset};
+    struct dwarf_module *of = find_module(source, module);
     struct native_name names[DWARF_CHAIN_MAX];
     struct resolved *found;
-    HASH_FIND(hh, source->resolved, &address, sizeof(address), found);
+    if (!of)
+        return NULL;
+    HASH_FIND(hh, of->resolved, &offset, sizeof(offset), found);
     if (found)
         return found;
-    struct dwarf_module *of = find_module(source, module);
-    size_t count = of && of->file ? name_address(source, of, offset, names) : 0;
+    size_t count = of->file ? name_address(source, of, offset, names) : 0;
     found = arena_alloc(&source->arena, sizeof(*found));
     if (!found)
         return NULL;
-    found->address = address;
+    found->offset = offset;
     found->names =
         count > 0 ? (void *)arena_copy(&source->arena, (char *)names, count * sizeof(*names)) : NULL;
     found->count = found->names ? count : 0;
-    HASH_ADD(hh, source->resolved, address, sizeof(address), found);
+    HASH_ADD(hh, of->resolved, offset, sizeof(offset), found);
     return found;
 }
 
@@ -279,8 +275,8 @@ void dwarf_source_destroy(struct symbol_source *source)
     struct dwarf_module *module, *next;
     if (!of)
         return;
-    HASH_CLEAR(hh, of->resolved);
     HASH_ITER (hh, of->modules, module, next) {
+        HASH_CLEAR(hh, module->resolved);
         if (module->dwfl)
             dwfl_end(module->dwfl);
     }

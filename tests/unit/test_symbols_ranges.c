@@ -43,7 +43,7 @@ static void check_flattened(const struct range *ranges, size_t count)
         const struct range *wanted = naive(ranges, count, address);
         const struct range *found = range_list_find(&list, address);
         assert_int_equal(found != NULL, wanted != NULL);
-        if (wanted)
+        if (wanted && found)
             assert_int_equal(found->id, wanted->id);
     }
     for (size_t i = 1; i < list.count; i++)

@@ -115,11 +115,15 @@ static int compare_places(struct matching *matching, const struct saved_report *
     return 0;
 }
 
+static bool is_space(const struct compared *row, const struct saved_space *space)
+{
+    return row->device == space->device && row->space && strcmp(row->space, space->space) == 0;
+}
+
 static struct compared *find_space(struct comparison *comparison, const struct saved_space *space)
 {
     for (size_t i = 0; i < comparison->space_count; i++)
-        if (comparison->spaces[i].device == space->device &&
-            strcmp(comparison->spaces[i].space, space->space) == 0)
+        if (is_space(&comparison->spaces[i], space))
             return &comparison->spaces[i];
     struct compared *added = &comparison->spaces[comparison->space_count++];
     added->layer = "driver";
@@ -208,7 +212,7 @@ int comparison_make(struct comparison *comparison, struct saved_report *before, 
 
 void comparison_release(struct comparison *comparison)
 {
-    for (size_t i = 0; i < comparison->place_count; i++)
+    for (size_t i = 0; comparison->places && i < comparison->place_count; i++)
         free(comparison->places[i].key);
     free(comparison->places);
     free(comparison->spaces);

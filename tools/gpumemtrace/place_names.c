@@ -3,33 +3,28 @@
  * where most names at common addresses agree, the builds are taken for the same, and the others are names of
  * one function.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "place.h"
 #include "report/model.h"
 
-struct seen_module {
-    const char *name;
-    size_t agree, differ;
-    UT_hash_handle hh;
-};
-
-struct address {
-    const struct seen_module *module;
-    uint64_t offset;
-};
-
 struct seen_function {
-    struct address address;
+    uint64_t offset;
     struct saved_frame *frame; /* the first that had it, in the report before */
     UT_hash_handle hh;
 };
 
+struct seen_module {
+    const char *name;
+    size_t agree, differ;
+    struct seen_function *functions; /* by offset */
+    UT_hash_handle hh;
+};
+
 struct names {
+    struct arena arena;
     struct seen_module *modules;
-    struct seen_function *functions;
 };
 
 static bool has_address(const struct saved_frame *frame)
@@ -44,41 +39,36 @@ static struct seen_module *find_module(struct names *names, const char *path)
     HASH_FIND_STR(names->modules, name, found);
     if (found)
         return found;
-    found = calloc(1, sizeof(*found));
+    found = arena_alloc(&names->arena, sizeof(*found));
     if (!found)
         return NULL;
     found->name = name;
     HASH_ADD_KEYPTR(hh, names->modules, found->name, strlen(found->name), found);
-    if (hash_added(found))
-        return found;
-    free(found);
-    return NULL;
+    return hash_added(found) ? found : NULL;
 }
 
-static struct seen_function *find_function(struct names *names, const struct saved_frame *frame)
+static struct seen_function *find_function(const struct seen_module *module, uint64_t offset)
 {
-    struct address address = {find_module(names, frame->module), frame->offset};
-    struct seen_function *found;
-    HASH_FIND(hh, names->functions, &address, sizeof(address), found);
+    struct seen_function *found = NULL;
+    if (module)
+        HASH_FIND(hh, module->functions, &offset, sizeof(offset), found);
     return found;
 }
 
 static void remember(struct names *names, struct saved_frame *frame)
 {
-    struct seen_function *seen = find_function(names, frame);
-    if (seen) {
-        if (!seen->frame->function)
-            seen->frame = frame;
+    struct seen_module *module = find_module(names, frame->module);
+    struct seen_function *seen = find_function(module, frame->offset);
+    if (seen && !seen->frame->function)
+        seen->frame = frame;
+    if (seen || !module)
         return;
-    }
-    seen = calloc(1, sizeof(*seen));
+    seen = arena_alloc(&names->arena, sizeof(*seen));
     if (!seen)
         return;
-    seen->address = (struct address){find_module(names, frame->module), frame->offset};
+    seen->offset = frame->offset;
     seen->frame = frame;
-    HASH_ADD(hh, names->functions, address, sizeof(seen->address), seen);
-    if (!hash_added(seen))
-        free(seen);
+    HASH_ADD(hh, module->functions, offset, sizeof(seen->offset), seen);
 }
 
 static void each_frame(struct names *names, struct saved_report *report,
@@ -92,9 +82,9 @@ static void each_frame(struct names *names, struct saved_report *report,
 
 static void compare(struct names *names, struct saved_frame *frame)
 {
-    const struct seen_function *seen = find_function(names, frame);
     struct seen_module *module = find_module(names, frame->module);
-    if (!seen || !module || !seen->frame->function || !frame->function)
+    const struct seen_function *seen = find_function(module, frame->offset);
+    if (!seen || !seen->frame->function || !frame->function)
         return;
     if (strcmp(seen->frame->function, frame->function) == 0)
         module->agree++;
@@ -110,8 +100,9 @@ static bool is_same_build(const struct seen_module *module)
 /* Names the frame as the report before does; what only the report after knows goes the other way. */
 static void take_name(struct names *names, struct saved_frame *frame)
 {
-    const struct seen_function *seen = find_function(names, frame);
-    if (!seen || !is_same_build(seen->address.module))
+    const struct seen_module *module = find_module(names, frame->module);
+    const struct seen_function *seen = find_function(module, frame->offset);
+    if (!seen || !is_same_build(module))
         return;
     if (seen->frame->function)
         frame->function = seen->frame->function;
@@ -122,7 +113,7 @@ static void take_name(struct names *names, struct saved_frame *frame)
 /* Every frame of an address takes the name that one of them has by now. */
 static void spread_name(struct names *names, struct saved_frame *frame)
 {
-    const struct seen_function *seen = find_function(names, frame);
+    const struct seen_function *seen = find_function(find_module(names, frame->module), frame->offset);
     if (seen && !frame->function)
         frame->function = seen->frame->function;
 }
@@ -130,18 +121,14 @@ static void spread_name(struct names *names, struct saved_frame *frame)
 void place_unify_names(struct saved_report *before, struct saved_report *after)
 {
     struct names names = {0};
-    struct seen_module *module, *next_module;
-    struct seen_function *function, *next_function;
+    struct seen_module *module, *next;
     each_frame(&names, before, remember);
     each_frame(&names, after, compare);
     each_frame(&names, after, take_name);
     each_frame(&names, before, spread_name);
-    HASH_ITER (hh, names.functions, function, next_function) {
-        HASH_DEL(names.functions, function);
-        free(function);
+    HASH_ITER (hh, names.modules, module, next) {
+        HASH_CLEAR(hh, module->functions);
     }
-    HASH_ITER (hh, names.modules, module, next_module) {
-        HASH_DEL(names.modules, module);
-        free(module);
-    }
+    HASH_CLEAR(hh, names.modules);
+    arena_release(&names.arena);
 }
