@@ -12,7 +12,7 @@
 #include "report/text.h"
 
 #define FILE_MAX   (8 << 20)
-#define READ_BYTES 4096
+#define READ_BYTES 1024 /* on the stack of whichever thread exits */
 
 /* A file changed after the recording began may say something else at that line now. */
 static bool is_usable(int fd, uint64_t start_realtime_ns)

@@ -18,7 +18,7 @@ static void drop_half_character(struct words *words)
         return;
     uint32_t code;
     start--;
-    if (utf8_next(words->text + start, &code) != words->used - start)
+    if (utf8_next(words->text + start, &code) != words->used - start || code == UTF8_INVALID)
         words->used = start;
     words->text[words->used] = '\0';
 }

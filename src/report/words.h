@@ -13,7 +13,7 @@
 
 struct words {
     size_t used;
-    char text[2048]; /* always NUL-terminated once anything was added; start with {0} */
+    char text[1024]; /* always NUL-terminated once anything was added; start with {0} */
 };
 
 void words_add(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
