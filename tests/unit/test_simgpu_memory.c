@@ -1,4 +1,5 @@
-/* Device memory of the simulated GPU: plain, pitched, managed; how it is counted, reused, exhausted; wrong calls. */
+/* Device memory of the simulated GPU: plain, pitched, managed; how it is counted, reused, exhausted; wrong
+ * calls. */
 #include "simgpu/child.h"
 
 static void body_test_a_context_takes_its_share_of_memory(void)
@@ -174,7 +175,8 @@ static void body_test_an_address_tells_its_allocation(void)
     EXPECT(device, 0);
     OK(CU(cuPointerGetAttribute)(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
     OK(CU(cuMemFree_v2)(address));
-    EXPECT(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address),
+           CUDA_ERROR_INVALID_VALUE);
     EXPECT(allocate(10000), address);
     OK(CU(cuPointerGetAttribute)(&next, CU_POINTER_ATTRIBUTE_BUFFER_ID, address));
     TRUE(next != id); /* never used twice */

@@ -1,6 +1,6 @@
 /*
- * Tests of the simulated GPU run in processes of their own: the driver starts fresh in each, with its own settings.
- * EXPECT(expression, value) ends the child when they differ, and says where.
+ * Tests of the simulated GPU run in processes of their own: the driver starts fresh in each, with its own
+ * settings. EXPECT(expression, value) ends the child when they differ, and says where.
  */
 #ifndef TEST_SIMGPU_CHILD_H
 #define TEST_SIMGPU_CHILD_H
@@ -29,7 +29,8 @@
     do {                                                                                                     \
         long long got_ = (long long)(expression), wanted_ = (long long)(value);                              \
         if (got_ != wanted_) {                                                                               \
-            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #expression, got_, wanted_); \
+            fprintf(stderr, "%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #expression, got_,          \
+                    wanted_);                                                                                \
             _exit(1);                                                                                        \
         }                                                                                                    \
     } while (0)
