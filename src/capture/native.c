@@ -19,6 +19,18 @@
 #error "no libunwind names for this processor"
 #endif
 
+/* libunwind's end of a thread comes after ThreadSanitizer's, which that does not survive. */
+#ifdef __has_feature
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+#define WITH_LIBUNWIND 0
+#else
+#define WITH_LIBUNWIND 1
+#endif
+
 typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
 
 _Atomic(native_backtrace *) native_unwinder;
@@ -65,11 +77,13 @@ static void use(native_backtrace *unwinder)
 
 void native_start(void (*note)(const char *sentence))
 {
-    native_backtrace *unwinder = open_libunwind();
+    native_backtrace *unwinder = WITH_LIBUNWIND ? open_libunwind() : NULL;
     if (unwinder == NULL) {
         unwinder = libc_function("backtrace");
-        note("libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames take "
-             "longer");
+        if (WITH_LIBUNWIND)
+            note("libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames "
+                 "take "
+                 "longer");
     }
     use(unwinder);
 }

@@ -38,12 +38,12 @@ static inline unsigned kind_of(uint64_t rule)
 
 static inline intptr_t cfa_offset_of(uint64_t rule)
 {
-    return (int64_t)(rule << 24) >> 40 << 3;
+    return ((int64_t)(rule << 24) >> 40) * 8;
 }
 
 static inline intptr_t bp_offset_of(uint64_t rule)
 {
-    return (int64_t)rule >> 40 << 3;
+    return ((int64_t)rule >> 40) * 8;
 }
 
 static inline uint32_t slot_of(uintptr_t pc)
@@ -187,6 +187,9 @@ static void swap(struct unwind_memory *memory)
 
 bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct elf_extent stop)
 {
+#ifndef __x86_64__
+    return false;
+#endif
     uint32_t generation = atomic_load_explicit(&current_generation, memory_order_acquire);
     struct unwind_trail *last = &memory->last, *next = &memory->next;
     if (memory->generation != generation || memory->stop.start != stop.start ||
