@@ -5,11 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "own_modules.h"
+#include "symbols/elf_file.h"
 #include "symbols/source_path.h"
 #include "symbols/symbols.h"
 
@@ -156,6 +159,29 @@ static void test_a_missing_file_is_noticed(void **state)
                         "/nowhere/libgone.so cannot be opened: its functions are shown as offsets");
 }
 
+static void test_a_debug_file_is_found_by_build_id_alone(void **state)
+{
+    char path[PATH_MAX], debug_file[PATH_MAX];
+    struct native_name names[8] = {0};
+    struct elf_file file;
+    (void)state;
+    struct module module = own_module((void *)&qsort, path);
+    assert_int_equal(elf_open(&file, path), ELF_NONE);
+    module.build_id_bytes = (uint32_t)elf_build_id(&file, module.build_id);
+    elf_close(&file);
+    int used = snprintf(debug_file, sizeof(debug_file), "/usr/lib/debug/.build-id/%02x/", module.build_id[0]);
+    for (uint32_t i = 1; i < module.build_id_bytes; i++)
+        used += snprintf(debug_file + used, sizeof(debug_file) - (size_t)used, "%02x", module.build_id[i]);
+    snprintf(debug_file + used, sizeof(debug_file) - (size_t)used, ".debug");
+    if (access(debug_file, R_OK) != 0)
+        skip();                         /* the C library's debug package is not installed */
+    module.path = "/nowhere/libc.so.6"; /* as when the recording comes from another machine */
+    assert_in_range(resolve(&module, (uintptr_t)&qsort + 1, names, 8), 1, 8);
+    assert_non_null(names[0].file);
+    assert_true(names[0].line > 0);
+    assert_null(dwarf_source_problem(source, &module));
+}
+
 static void test_source_paths_are_cleaned(void **state)
 {
     static const char *const pairs[][2] = {
@@ -177,6 +203,7 @@ int main(void)
                                         stop),
         cmocka_unit_test_setup_teardown(test_a_rebuilt_file_is_noticed_and_not_misread, start, stop),
         cmocka_unit_test_setup_teardown(test_a_missing_file_is_noticed, start, stop),
+        cmocka_unit_test_setup_teardown(test_a_debug_file_is_found_by_build_id_alone, start, stop),
         cmocka_unit_test(test_source_paths_are_cleaned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
