@@ -15,6 +15,10 @@
 
 #define MEMORY_SAMPLES_MAX 256 /* devices */
 
+/* The key of the table's first entry, which is no block and always there: uthash gives its table back with
+ * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
+#define NO_BLOCK UINT64_MAX
+
 struct block_entry {
     struct block block;
     UT_hash_handle hh;
@@ -29,6 +33,19 @@ struct block_entry {
         (hash) = (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);                                  \
     } while (0)
 
+static bool insert_block(struct ledger *ledger, const struct block *block)
+{
+    struct block_entry *entry = pool_get(&ledger->block_pool);
+    if (entry == NULL)
+        return false;
+    entry->block = *block;
+    HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
+    if (hash_added(entry))
+        return true;
+    pool_put(&ledger->block_pool, entry);
+    return false;
+}
+
 struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
 {
     struct ledger *ledger = arena_alloc(arena, sizeof *ledger);
@@ -41,7 +58,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->spaces, arena, sizeof(struct space_record));
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->memory, arena, sizeof(struct memory_sample));
-    return ledger;
+    return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
 }
 
 void ledger_destroy(struct ledger *ledger)
@@ -158,19 +175,6 @@ static void remove_block(struct ledger *ledger, struct block_entry *entry)
 {
     HASH_DEL(ledger->blocks, entry);
     pool_put(&ledger->block_pool, entry);
-}
-
-static bool insert_block(struct ledger *ledger, const struct block *block)
-{
-    struct block_entry *entry = pool_get(&ledger->block_pool);
-    if (entry == NULL)
-        return false;
-    entry->block = *block;
-    HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
-    if (hash_added(entry))
-        return true;
-    pool_put(&ledger->block_pool, entry);
-    return false;
 }
 
 /* An allocation at a living block's address: we missed that block's end. */
@@ -366,7 +370,7 @@ const struct block *ledger_find(const struct ledger *ledger, uint64_t key)
 
 void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg)
 {
-    const struct block_entry *entry = ledger->blocks;
+    const struct block_entry *entry = ledger->blocks->hh.next; /* behind NO_BLOCK */
     while (entry != NULL && visit(&entry->block, arg))
         entry = entry->hh.next;
 }

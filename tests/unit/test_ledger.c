@@ -350,6 +350,35 @@ static void test_short_of_memory_events_are_dropped_whole(void **state)
     assert_int_equal(space(0)->totals.live_bytes, 0);
 }
 
+static void test_one_block_at_a_time_takes_nothing_from_the_kernel(void **state)
+{
+    (void)state;
+    uint32_t site = device_site(0);
+    for (uint64_t i = 0; i < 2; i++) { /* a site's history begins with its second block */
+        allocate(site, i, 10);
+        release(i, NULL);
+    }
+    kernel_grants(0);
+    for (uint64_t i = 0; i < 1000; i++) {
+        assert_true(allocate(site, i, 10));
+        assert_true(release(i, NULL));
+    }
+    assert_int_equal(kernel_refusals(), 0);
+    kernel_grants(KERNEL_GRANTS_ALL);
+}
+
+static void test_a_ledger_without_memory_is_none(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    for (int mappings = 0; mappings < 3; mappings++) {
+        kernel_grants(mappings);
+        assert_null(ledger_create(&arena, books.catalog));
+        kernel_grants(KERNEL_GRANTS_ALL);
+        arena_release(&arena);
+    }
+}
+
 #define WITH_BOOKS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -370,6 +399,8 @@ int main(void)
         WITH_BOOKS(test_the_latest_word_of_the_driver_is_kept_per_device),
         WITH_BOOKS(test_an_event_of_an_unknown_site_is_dropped_and_counted),
         WITH_BOOKS(test_blocks_are_visited_oldest_first_until_told_to_stop),
+        WITH_BOOKS(test_one_block_at_a_time_takes_nothing_from_the_kernel),
+        WITH_BOOKS(test_a_ledger_without_memory_is_none),
         WITH_BOOKS(test_short_of_memory_events_are_dropped_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
