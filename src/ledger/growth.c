@@ -317,15 +317,19 @@ static int compare_doubles(const void *left, const void *right, const void *cont
  * more apart. A few odd steps do not move it. */
 static double middle_slope(const struct window *window)
 {
-    double slopes[HISTORY_CELLS * HISTORY_CELLS / 4];
+    enum { PAIRS = HISTORY_CELLS * HISTORY_CELLS / 4 };
+    double *slopes = pages_alloc(PAIRS * sizeof *slopes), middle;
     size_t count = 0;
     uint32_t apart = (window->end - window->from) / 3;
     for (uint32_t a = window->from; a + apart < window->end; a++)
-        for (uint32_t b = a + apart; b < window->end && count < sizeof slopes / sizeof *slopes; b++)
+        for (uint32_t b = a + apart; slopes && b < window->end && count < PAIRS; b++)
             slopes[count++] = rate(window->series, a, b);
-    if (!sort_items(slopes, count, sizeof *slopes, compare_doubles, NULL))
-        return rate(window->series, window->from, window->end - 1);
-    return (slopes[count / 2] + slopes[(count - 1) / 2]) / 2;
+    if (count > 0 && sort_items(slopes, count, sizeof *slopes, compare_doubles, NULL))
+        middle = (slopes[count / 2] + slopes[(count - 1) / 2]) / 2;
+    else
+        middle = rate(window->series, window->from, window->end - 1);
+    pages_free(slopes, PAIRS * sizeof *slopes);
+    return middle;
 }
 
 static double confidence_of(const struct window *window)
@@ -350,7 +354,7 @@ bool growth_judge(const struct history *history, uint64_t live_bytes, uint64_t e
             .confidence = confidence_of(&window),
             .since_ns = history->origin_ns + ((uint64_t)window.from << width_log2),
             .risen_bytes = (uint64_t)window.rise,
-            .steps = window.steps,
+            .rises = window.steps,
         };
         return true;
     }

@@ -310,6 +310,16 @@ static bool apply_failed(struct ledger *ledger, const struct event *event)
     return event->type != EVENT_OOM || ledger_add_oom(ledger, event, site);
 }
 
+static uint64_t tracked_on(const struct ledger *ledger, int device)
+{
+    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
+        const struct space_record *space = list_at(&ledger->spaces, i);
+        if (space->is.layer == LAYER_DRIVER && space->is.kind == SPACE_DEVICE && space->is.device == device)
+            return space->is.totals.live_bytes;
+    }
+    return 0;
+}
+
 static bool apply_memory(struct ledger *ledger, const struct event *event)
 {
     struct memory_sample *sample = NULL;
@@ -325,7 +335,8 @@ static bool apply_memory(struct ledger *ledger, const struct event *event)
     *sample = (struct memory_sample){.device = event->device,
                                      .time_ns = event->time_ns,
                                      .free_bytes = event->free_bytes,
-                                     .total_bytes = event->total_bytes};
+                                     .total_bytes = event->total_bytes,
+                                     .tracked_bytes = tracked_on(ledger, event->device)};
     return true;
 }
 

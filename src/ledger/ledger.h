@@ -77,6 +77,7 @@ struct oom {
 struct memory_sample {
     int device;
     uint64_t time_ns, free_bytes, total_bytes;
+    uint64_t tracked_bytes; /* live then, in the driver layer's device space */
 };
 
 /* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end.

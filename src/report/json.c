@@ -180,8 +180,24 @@ static void write_fragmentation(struct json *json, const struct report *report)
 
 static void write_growth(struct json *json, const struct report *report)
 {
-    (void)report;
     json_open(json, "growth", '[');
+    for (size_t i = 0; i < report->growing_count; i++) {
+        const struct growing *row = &report->growing[i];
+        json_break(json);
+        json_open(json, NULL, '{');
+        json_u64(json, "site", row->site);
+        json_thousandths(json, "bytes_per_second", (uint64_t)(row->growth.bytes_per_second * 1000 + 0.5));
+        json_null(json, "bytes_per_step");
+        json_thousandths(json, "confidence", (uint64_t)(row->growth.confidence * 1000 + 0.5));
+        if (row->exhausted_known)
+            json_thousandths(json, "exhausted_in_seconds", row->exhausted_ns / 1000000);
+        else
+            json_null(json, "exhausted_in_seconds");
+        json_u64(json, "since_ns", row->growth.since_ns);
+        json_u64(json, "risen_bytes", row->growth.risen_bytes);
+        json_u64(json, "rises", row->growth.rises);
+        json_close(json, '}');
+    }
     json_close(json, ']');
 }
 

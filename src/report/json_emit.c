@@ -55,6 +55,18 @@ void json_u64(struct json *json, const char *key, uint64_t value)
     put(json, digits + at, sizeof digits - at);
 }
 
+void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
+{
+    char fraction[4] = {'.', (char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),
+                        (char)('0' + thousandths % 10)};
+    size_t bytes = sizeof fraction;
+    while (bytes > 1 && fraction[bytes - 1] == '0')
+        bytes--;
+    json_u64(json, key, thousandths / 1000);
+    if (bytes > 1)
+        put(json, fraction, bytes);
+}
+
 void json_bool(struct json *json, const char *key, bool value)
 {
     begin(json, key);

@@ -20,6 +20,8 @@ void json_open(struct json *json, const char *key, char bracket);
 void json_close(struct json *json, char bracket);
 void json_string(struct json *json, const char *key, const char *text); /* NULL gives null */
 void json_u64(struct json *json, const char *key, uint64_t value);
+/* A number with up to three digits behind the point: 1500 gives 1.5. */
+void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 /* null where `known` is false */

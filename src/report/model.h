@@ -9,6 +9,7 @@
 #ifndef REPORT_MODEL_H
 #define REPORT_MODEL_H
 
+#include "ledger/growth.h"
 #include "report/report.h"
 
 #define REPORT_NONE UINT32_MAX
@@ -116,6 +117,14 @@ struct fragmentation {
     uint64_t waste_bytes;
 };
 
+/* A site that grows. */
+struct growing {
+    uint32_t site; /* index in `sites` */
+    struct growth growth;
+    bool exhausted_known;  /* device memory, and the driver said how much of it is free */
+    uint64_t exhausted_ns; /* from the end of the run until the device is full, by this growth alone */
+};
+
 struct out_of_memory {
     const struct oom *oom;
     uint32_t site; /* index in `sites` */
@@ -154,6 +163,8 @@ struct report {
     struct peak *peaks; /* one a space whose peak is above 0 */
     size_t fragmentation_count;
     struct fragmentation *fragmentation; /* one a device that ever had device memory */
+    size_t growing_count;
+    struct growing *growing; /* most bytes per second first */
     size_t oom_count;
     struct out_of_memory *ooms;
     size_t memory_count;

@@ -138,7 +138,7 @@ void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const st
 
 static void text_first_screen(struct text *text)
 {
-    enum { ROWS = 6, PEAK_LINES = 7 };
+    enum { ROWS = 6, PEAK_LINES = 7, GROWING = 2 };
     text_head(text);
     text_out_of_memory(text);
     text_spaces(text, text->options.full ? SIZE_MAX : ROWS);
@@ -146,6 +146,7 @@ static void text_first_screen(struct text *text)
         text_floor(text);
         return;
     }
+    text_growth(text, text->options.full ? SIZE_MAX : GROWING);
     int left = TEXT_SCREEN - text->lines - text_floor_lines(text->report);
     int before = text->lines, peak = text_peak_lines(text->report);
     text_leaks(text, left - (peak < PEAK_LINES ? peak : PEAK_LINES));
@@ -158,6 +159,7 @@ void report_write_text(const struct report *report, const struct report_text_opt
 {
     struct text text = {.report = report, .out = out, .options = *options};
     text_first_screen(&text);
+    text_every_growth(&text);
     text_sites(&text);
     text_every_oom(&text);
     text_every_peak(&text);

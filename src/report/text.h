@@ -33,6 +33,7 @@ const char *text_when(const struct report *report);
 void text_head(struct text *text);
 void text_out_of_memory(struct text *text);
 void text_spaces(struct text *text, size_t most_rows);
+void text_growth(struct text *text, size_t most);
 void text_leaks(struct text *text, int lines);
 void text_peak(struct text *text, int lines);
 int text_peak_lines(const struct report *report); /* that text_peak() would print, given the room */
@@ -40,6 +41,7 @@ void text_floor(struct text *text);
 int text_floor_lines(const struct report *report); /* that text_floor() is going to print */
 
 /* The details' parts. */
+void text_every_growth(struct text *text);
 void text_sites(struct text *text);
 void text_every_oom(struct text *text);
 void text_every_peak(struct text *text);

@@ -229,7 +229,7 @@ static void apply_naively(const struct event *event)
         naive.counters.foreign_frees++;
     } else if (event->type == EVENT_MEMORY) {
         naive.memory[event->device] =
-            (struct memory_sample){event->device, event->time_ns, event->free_bytes, event->total_bytes};
+            (struct memory_sample){event->device, event->time_ns, event->free_bytes, event->total_bytes, 0};
     }
     add_up(event->time_ns);
 }
