@@ -1,6 +1,6 @@
 /*
- * What dlsym means from where it is called. Says, a line each, whether a look-up found something, and what dlerror() says.
- * With LINKED, the program is linked with the driver.
+ * What dlsym means from where it is called. Says, a line each, whether a look-up found something, and what
+ * dlerror() says. With LINKED, the program is linked with the driver.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,9 @@ static void say(const char *what, void *found)
     if (found != NULL && dladdr(found, &info) && info.dli_sname != NULL)
         symbol = info.dli_sname;
     printf("%s: %s%s%s, %s\n", what, found == NULL ? "nothing" : "found", *symbol ? " " : "", symbol,
-           error == NULL ? "no error" : strstr(error, "undefined symbol") ? "undefined symbol" : "other error");
+           error == NULL                       ? "no error"
+           : strstr(error, "undefined symbol") ? "undefined symbol"
+                                               : "other error");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * Looks functions of the driver up and says what came of it, one line a look-up: the result code, the status, and the
- * symbol and file that hold the function.
+ * Looks functions of the driver up and says what came of it, one line a look-up: the result code, the status,
+ * and the symbol and file that hold the function.
  *
  *   hooks_look_up address            lines "name version flags" on stdin: cuGetProcAddress_v2
  *   hooks_look_up address-v1         the same, by the four-argument cuGetProcAddress

@@ -1,4 +1,5 @@
-/* A library that uses the driver it is linked with: allocates `keep` + `scratch` blocks of 4096 bytes, frees the scratch. */
+/* A library that uses the driver it is linked with: allocates `keep` + `scratch` blocks of 4096 bytes, frees
+ * the scratch. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,12 +1,14 @@
 /*
- * A long random sequence of driver calls of every family, valid and invalid, and books of what they should come to.
+ * A long random sequence of driver calls of every family, valid and invalid, and books of what they should
+ * come to.
  *
  *   hooks_random SEED STEPS THREADS [v]
  *
- * Prints, for each thread, a digest of every result (return codes, and addresses by the order in which they first appeared;
- * of handles, which the driver takes from malloc, only that there is one), with v every result, and then the books: one line a family, summed over threads. The books follow
- * NVIDIA's documentation and what counts by the project's accounting, not what the library says. In several threads no
- * thread touches what may be another's.
+ * Prints, for each thread, a digest of every result (return codes, and addresses by the order in which they
+ * first appeared; of handles, which the driver takes from malloc, only that there is one), with v every
+ * result, and then the books: one line a family, summed over threads. The books follow NVIDIA's documentation
+ * and what counts by the project's accounting, not what the library says. In several threads no thread
+ * touches what may be another's.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -58,7 +60,8 @@
 FUNCTIONS(AS_POINTER)
 
 enum family { PLAIN, PITCHED, MANAGED, POOL, VMM, ARRAY, PINNED, REGISTERED, FAMILIES };
-static const char *const names[] = {"plain", "pitched", "managed", "pool", "vmm", "array", "pinned", "registered"};
+static const char *const names[] = {"plain", "pitched", "managed", "pool",
+                                    "vmm",   "array",   "pinned",  "registered"};
 
 struct books {
     unsigned long long allocs, frees, teardowns, allocated, live, blocks, failed;
@@ -270,8 +273,9 @@ static void allocate_pool(struct work *work)
     size_t bytes = random_size(work);
     CUstream stream = random_below(work, 2) ? work->stream : NULL;
     CUmemoryPool pool = work->pools[random_below(work, POOLS)];
-    CUresult rc = random_below(work, 2) && pool != NULL ? cuMemAllocFromPoolAsync(&address, bytes, pool, stream)
-                                                        : cuMemAllocAsync(&address, bytes, stream);
+    CUresult rc = random_below(work, 2) && pool != NULL
+                      ? cuMemAllocFromPoolAsync(&address, bytes, pool, stream)
+                      : cuMemAllocAsync(&address, bytes, stream);
     allocated(work, "pool", rc, POOL, BY_FREE, address, bytes);
 }
 
@@ -353,7 +357,8 @@ static CUresult end_by(struct work *work, enum ended_by by, unsigned long long k
 {
     switch (by) {
     case BY_FREE:
-        return random_below(work, 4) == 0 && work->depth == 0 ? cuMemFreeAsync(key, work->stream) : cuMemFree_v2(key);
+        return random_below(work, 4) == 0 && work->depth == 0 ? cuMemFreeAsync(key, work->stream)
+                                                              : cuMemFree_v2(key);
     case BY_FREE_HOST:
         return cuMemFreeHost((void *)(uintptr_t)key);
     case BY_UNREGISTER:
@@ -628,9 +633,11 @@ int main(int count, char **arguments)
             sum.blocks += books->blocks;
             sum.failed += books->failed;
         }
-        printf("%s allocs %llu frees %llu teardowns %llu allocated_bytes %llu live_bytes %llu live_blocks %llu "
-               "failed %llu\n",
-               names[family], sum.allocs, sum.frees, sum.teardowns, sum.allocated, sum.live, sum.blocks, sum.failed);
+        printf(
+            "%s allocs %llu frees %llu teardowns %llu allocated_bytes %llu live_bytes %llu live_blocks %llu "
+            "failed %llu\n",
+            names[family], sum.allocs, sum.frees, sum.teardowns, sum.allocated, sum.live, sum.blocks,
+            sum.failed);
     }
     printf("foreign %llu\n", foreign);
     return 0;

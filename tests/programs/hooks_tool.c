@@ -1,8 +1,8 @@
 /*
- * Another tool to be preloaded, as people write them: stands in front of cuMemAlloc_v2 and counts, and says at the end how
- * many calls came by.
- *   by symbol alone       exports cuMemAlloc_v2 and goes on by RTLD_NEXT
- *   -DHOOKS_DLSYM         exports a dlsym too, and hands out its own cuMemAlloc_v2 there and by cuGetProcAddress
+ * Another tool to be preloaded, as people write them: stands in front of cuMemAlloc_v2 and counts, and says
+ * at the end how many calls came by. by symbol alone       exports cuMemAlloc_v2 and goes on by RTLD_NEXT
+ *   -DHOOKS_DLSYM         exports a dlsym too, and hands out its own cuMemAlloc_v2 there and by
+ * cuGetProcAddress
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -46,7 +46,8 @@ int cuMemAlloc_v2(unsigned long long *address, size_t bytes)
 
 static get_address *real_get_address;
 
-static int my_get_address(const char *name, void **function, int version, unsigned long long flags, int *status)
+static int my_get_address(const char *name, void **function, int version, unsigned long long flags,
+                          int *status)
 {
     int rc = real_get_address(name, function, version, flags, status);
     if (rc == 0 && strcmp(name, "cuMemAlloc") == 0 && version >= 3020) {

@@ -1,0 +1,502 @@
+"""What each family's calls come to in the books, by the accounting rules: one small story a test, told by a Python function
+named after it, with the right figures from NVIDIA's documentation and arithmetic."""
+import textwrap
+
+import pytest
+from conftest import SIMGPU
+
+MIB = 1 << 20
+GRANULE = 2 * MIB
+
+PREFACE = """
+import ctypes, sys
+from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_ubyte, c_ulonglong, c_void_p, POINTER, Structure
+lib = ctypes.CDLL("libcuda.so.1")
+MIB, GRANULE = 1 << 20, 2 << 20
+
+def call(name, *arguments):
+    code = getattr(lib, name)(*arguments)
+    assert code == 0, f"{name} gave {code}"
+
+def refused(name, *arguments):
+    code = getattr(lib, name)(*arguments)
+    assert code != 0, f"{name} went well"
+
+def u64(value=0): return c_ulonglong(value)
+
+class Location(Structure):
+    _fields_ = [("type", c_int), ("id", c_int)]
+
+class Props(Structure):
+    _fields_ = [("type", c_int), ("handles", c_int), ("location", Location), ("meta", c_void_p), ("flags", c_ubyte * 8)]
+
+class PoolProps(Structure):
+    _fields_ = [("type", c_int), ("handles", c_int), ("location", Location), ("security", c_void_p), ("max", c_size_t),
+                ("usage", ctypes.c_ushort), ("reserved", c_ubyte * 54)]
+
+class Array3D(Structure):
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("depth", c_size_t), ("format", c_int), ("channels", c_uint),
+                ("flags", c_uint)]
+
+class AllocNode(Structure):
+    _fields_ = [("pool", PoolProps), ("access", c_void_p), ("count", c_size_t), ("bytes", c_size_t), ("address", c_ulonglong)]
+
+def on_device(device=0): return Props(1, 0, Location(1, device))
+
+def primary(device=0):
+    context = c_void_p()
+    call("cuDevicePrimaryCtxRetain", byref(context), device)
+    call("cuCtxSetCurrent", context)
+    return context
+
+def alloc(size):
+    address = u64()
+    call("cuMemAlloc_v2", byref(address), c_size_t(size))
+    return address
+
+def create(size, props=None):
+    handle = u64()
+    call("cuMemCreate", byref(handle), c_size_t(size), byref(props or on_device()), u64())
+    return handle
+
+def reserve(size):
+    address = u64()
+    call("cuMemAddressReserve", byref(address), c_size_t(size), c_size_t(0), u64(), u64())
+    return address
+
+def map_at(address, size, handle):
+    call("cuMemMap", address, c_size_t(size), c_size_t(0), handle, u64())
+"""
+
+
+def tell(gmt, story, env=None, start=True):
+    """Runs the story; with `start`, from where the first device's primary context is current."""
+    source = PREFACE + ('call("cuInit", 0)\ncontext = primary()\n' if start else "") + textwrap.dedent(story)
+    return gmt.python(source, env={"GPUMEMTRACE_QUIET": "1", **(env or {})})
+
+
+def sites_in(report, function):
+    return [site for site in report["sites"] if any(frame["function"] == function for frame in site["frames"])]
+
+
+def site_in(report, function):
+    found = sites_in(report, function)
+    assert len(found) == 1, f"{function}: {len(found)} sites"
+    return found[0]
+
+
+def figures(site):
+    return site["allocs"], site["live_blocks"], site["live_bytes"]
+
+
+def nature(site):
+    return site["api"], site["family"], site["space"], site["device"]
+
+
+def expect_clean(report, foreign=0, failed=0):
+    counters = report["counters"]
+    assert (counters["foreign_frees"], counters["failed_allocs"], counters["dropped_events"]) == (foreign, failed, 0)
+
+
+# Virtual memory management
+
+
+@pytest.mark.parametrize("order", ["release, unmap", "unmap, release", "retain, release, unmap, release"])
+def test_physical_memory_lives_until_its_last_reference_and_mapping(gmt, order):
+    report = tell(gmt, f"""
+        at = reserve(4 * GRANULE)
+        def hold():
+            handle = create(4 * GRANULE)
+            map_at(at, 4 * GRANULE, handle)
+            return handle
+        handle = hold()
+        def keep():
+            return create(GRANULE)
+        keep()
+        steps = {order.split(', ')!r}
+        for step in steps:
+            if step == "release": call("cuMemRelease", handle)
+            elif step == "unmap": call("cuMemUnmap", at, c_size_t(4 * GRANULE))
+            else: call("cuMemRetainAllocationHandle", byref(handle), at)
+            # A probe: what is alive when it fails tells how far the block got.
+            address = u64()
+            refused("cuMemAlloc_v2", byref(address), c_size_t(1 << 50))
+        """).report
+    site = site_in(report, "hold")
+    assert nature(site) == ("cuMemCreate", "vmm", "device", 0)
+    assert figures(site) == (1, 0, 0) and site["frees"] == 1
+    expect_clean(report, failed=len(order.split(", ")))
+    alive = [oom["live_bytes"] for oom in report["ooms"]]
+    assert alive == [5 * GRANULE] * (len(alive) - 1) + [GRANULE]
+
+
+def test_physical_memory_mapped_and_released_is_alive(gmt):
+    report = tell(gmt, """
+        at = reserve(6 * GRANULE)
+        def hold():
+            for n in range(3):
+                handle = create(2 * GRANULE)
+                map_at(u64(at.value + 2 * n * GRANULE), 2 * GRANULE, handle)
+                call("cuMemRelease", handle)
+        hold()
+        call("cuMemUnmap", at, c_size_t(4 * GRANULE))   # the first two at once
+        """).report
+    assert figures(site_in(report, "hold")) == (3, 1, 2 * GRANULE)
+    expect_clean(report)
+
+
+def test_a_refused_map_release_or_unmap_changes_nothing(gmt):
+    report = tell(gmt, """
+        at = reserve(2 * GRANULE)
+        def hold():
+            handle = create(GRANULE)
+            map_at(at, GRANULE, handle)
+            return handle
+        handle = hold()
+        refused("cuMemMap", at, c_size_t(GRANULE), c_size_t(0), handle, u64())      # taken
+        refused("cuMemUnmap", u64(at.value + GRANULE), c_size_t(GRANULE))           # nothing there
+        refused("cuMemUnmap", at, c_size_t(GRANULE // 2))                           # not the whole
+        refused("cuMemCreate", None, c_size_t(GRANULE), byref(on_device()), u64())
+        call("cuMemRelease", handle)
+        refused("cuMemRelease", handle)
+        """).report
+    assert figures(site_in(report, "hold")) == (1, 1, GRANULE)
+    expect_clean(report, failed=1)
+
+
+def test_host_memory_of_vmm_is_host_memory(gmt):
+    report = tell(gmt, """
+        def hold():
+            handle = u64()
+            return lib.cuMemCreate(byref(handle), c_size_t(GRANULE), byref(Props(1, 0, Location(2, 0))), u64())
+        if hold(): sys.exit("not supported")
+        """, ).report
+    assert nature(site_in(report, "hold")) == ("cuMemCreate", "vmm", "host", None)
+
+
+def test_a_multicast_object_is_no_memory(gmt):
+    report = tell(gmt, """
+        class Multicast(Structure):
+            _fields_ = [("devices", c_uint), ("size", c_size_t), ("handles", c_ulonglong), ("flags", c_ulonglong)]
+        alloc(4096)
+        handle = u64()
+        call("cuMulticastCreate", byref(handle), byref(Multicast(2, GRANULE, 0, 0)))
+        call("cuMulticastAddDevice", handle, 0)
+        call("cuMulticastAddDevice", handle, 1)
+        at = reserve(GRANULE)
+        map_at(at, GRANULE, handle)
+        call("cuMemUnmap", at, c_size_t(GRANULE))
+        call("cuMemRelease", handle)
+        """, env={"SIMGPU_DEVICES": 2}).report
+    assert report["counters"]["allocs"] == 1
+    expect_clean(report)
+
+
+# Pools
+
+
+def test_pool_memory_is_the_pools_devices_and_outlives_the_pool(gmt):
+    report = tell(gmt, """
+        pool = c_void_p()
+        call("cuMemPoolCreate", byref(pool), byref(PoolProps(1, 0, Location(1, 1))))
+        def hold(size):
+            address = u64()
+            call("cuMemAllocFromPoolAsync", byref(address), c_size_t(size), pool, None)
+            return address
+        a, b, c = hold(1000), hold(2000), hold(3000)
+        call("cuMemFreeAsync", a, None)
+        call("cuMemPoolTrimTo", pool, c_size_t(0))
+        call("cuMemPoolDestroy", pool)
+        call("cuMemFree_v2", b)
+        """, env={"SIMGPU_DEVICES": 2}).report
+    site = site_in(report, "hold")
+    assert nature(site) == ("cuMemAllocFromPoolAsync", "pool", "device", 1)
+    assert figures(site) == (3, 1, 3000)
+    expect_clean(report)
+
+
+def test_the_default_pool_of_another_device_is_found_out(gmt):
+    report = tell(gmt, """
+        pool = c_void_p()
+        call("cuDeviceGetDefaultMemPool", byref(pool), 1)
+        def hold():
+            address = u64()
+            call("cuMemAllocFromPoolAsync", byref(address), c_size_t(500), pool, None)
+        hold()
+        other = primary(1)
+        stream = c_void_p()
+        call("cuStreamCreate", byref(stream), 0)
+        call("cuCtxSetCurrent", context)
+        def on_stream():
+            address = u64()
+            return lib.cuMemAllocAsync(byref(address), c_size_t(700), stream)
+        code = on_stream()
+        def here():
+            address = u64()
+            call("cuMemAllocAsync", byref(address), c_size_t(800), None)
+        here()
+        """, env={"SIMGPU_DEVICES": 2}).report
+    assert nature(site_in(report, "hold"))[1:] == ("pool", "device", 1)
+    assert nature(site_in(report, "here"))[1:] == ("pool", "device", 0)
+    site = site_in(report, "on_stream")
+    if site["allocs"]:
+        assert site["device"] == 1
+
+
+# Contexts and devices
+
+
+def test_memory_ends_with_the_context_it_was_made_in(gmt):
+    report = tell(gmt, """
+        def keep(): alloc(100)
+        def made():
+            alloc(3000)
+            address, host = u64(), c_void_p()
+            call("cuMemAllocManaged", byref(address), c_size_t(4000), 1)
+            call("cuMemHostAlloc", byref(host), c_size_t(5000), 0)
+        def pooled():
+            address = u64()
+            call("cuMemAllocAsync", byref(address), c_size_t(600), None)
+        keep()
+        second = c_void_p()
+        call("cuCtxCreate_v2", byref(second), 0, 0)
+        made()
+        pooled()
+        create(GRANULE)
+        refused("cuCtxDestroy_v2", context)         # the primary context
+        call("cuCtxDestroy_v2", second)
+        """).report
+    assert figures(site_in(report, "keep")) == (1, 1, 100)
+    assert [figures(site)[1:] for site in sites_in(report, "made")] == [(0, 0)] * 3
+    assert figures(site_in(report, "pooled")) == (1, 1, 600)
+    counters = report["counters"]
+    assert (counters["teardown_frees"], counters["frees"]) == (3, 0)
+    expect_clean(report)
+
+
+@pytest.mark.parametrize("version", ["", "_v2"])
+@pytest.mark.parametrize("how", ["Reset", "Release"])
+def test_memory_ends_with_the_primary_context(gmt, how, version):
+    report = tell(gmt, f"""
+        primary()                   # a second reference
+        def hold(): return alloc(3000)
+        def again(): return alloc(5000)
+        hold(), create(GRANULE)
+        call("cuDevicePrimaryCtxRelease_v2", 0)
+        def probe():
+            address = u64()
+            refused("cuMemAlloc_v2", byref(address), c_size_t(1 << 50))
+        probe()
+        call("cuDevicePrimaryCtx{how}{version}", 0)
+        primary()
+        again()
+        """).report
+    assert figures(site_in(report, "hold")) == (1, 0, 0)
+    assert figures(site_in(report, "again")) == (1, 1, 5000)
+    assert report["counters"]["teardown_frees"] == 1
+    assert [oom["live_bytes"] for oom in report["ooms"]] == [3000 + GRANULE]
+
+
+def test_memory_is_the_current_contexts_devices(gmt):
+    report = tell(gmt, """
+        def first(): alloc(1000)
+        def second(): alloc(2000)
+        def again(): alloc(3000)
+        first()
+        other = primary(1)
+        second()
+        call("cuCtxSetCurrent", context)
+        again()
+        handle = create(GRANULE, on_device(1))
+        """, env={"SIMGPU_DEVICES": 2}).report
+    for function, device in [("first", 0), ("second", 1), ("again", 0)]:
+        assert nature(site_in(report, function))[2:] == ("device", device)
+    assert nature(site_in(report, "create"))[2:] == ("device", 1)
+    assert {row["device"] for row in report["memory_map"]} >= {0, 1}
+
+
+def test_a_context_that_is_kept_by_attaching_ends_with_its_last_reference(gmt):
+    report = tell(gmt, """
+        second = c_void_p()
+        call("cuCtxCreate_v2", byref(second), 0, 0)
+        call("cuCtxAttach", byref(second), 0)
+        def hold(): alloc(1000)
+        hold()
+        call("cuCtxDetach", second)
+        def probe():
+            address = u64()
+            refused("cuMemAlloc_v2", byref(address), c_size_t(1 << 50))
+        probe()
+        call("cuCtxDetach", second)
+        """).report
+    assert figures(site_in(report, "hold")) == (1, 0, 0)
+    assert report["ooms"][0]["live_bytes"] == 1000 and report["counters"]["teardown_frees"] == 1
+
+
+# Old names
+
+
+def test_names_without_a_suffix_keep_their_32_bits(gmt):
+    report = tell(gmt, """
+        def hold():
+            address = (c_uint * 3)(7, 7, 7)
+            call("cuMemAlloc", byref(address, 4), c_uint(1000))
+            assert address[0] == address[2] == 7
+            return address[1]
+        one, two = [hold() for n in range(2)]
+        call("cuMemFree", c_uint(one))
+        """).report
+    assert nature(site_in(report, "hold")) == ("cuMemAlloc", "plain", "device", 0)
+    assert figures(site_in(report, "hold")) == (2, 1, 1000)
+    expect_clean(report)
+
+
+# Between processes
+
+
+def test_shared_handles_are_foreign_and_as_large_as_they_are_mapped(gmt):
+    """Imported into the process that exported them, which the driver allows."""
+    report = tell(gmt, """
+        shared = Props(1, 1, Location(1, 0))
+        handle = create(3 * GRANULE, shared)
+        fd = c_int()
+        call("cuMemExportToShareableHandle", byref(fd), handle, 1, u64())
+        def bring_in():
+            other = u64()
+            call("cuMemImportFromShareableHandle", byref(other), c_void_p(fd.value), 1)
+            return other
+        a, b, c = bring_in(), bring_in(), bring_in()
+        at = reserve(6 * GRANULE)
+        map_at(at, 3 * GRANULE, a)
+        map_at(u64(at.value + 3 * GRANULE), 3 * GRANULE, b)
+        call("cuMemRelease", b)
+        call("cuMemUnmap", u64(at.value + 3 * GRANULE), c_size_t(3 * GRANULE))
+        """).report
+    site = site_in(report, "bring_in")
+    assert nature(site)[:3] == ("cuMemImportFromShareableHandle", "ipc", "foreign")
+    assert (site["allocs"], site["frees"], site["live_blocks"], site["live_bytes"]) == (3, 1, 2, 3 * GRANULE)
+    (device,) = [row for row in report["spaces"] if row["space"] == "device"]
+    assert device["live_bytes"] == 3 * GRANULE
+    expect_clean(report)
+
+
+def test_memory_opened_twice_is_one_block_closed_twice(gmt):
+    done = tell(gmt, """
+        import os
+        class Handle(Structure):
+            _fields_ = [("bytes", c_char * 64)]
+        ready, go = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            call("cuInit", 0)
+            primary()
+            handle = Handle()
+            call("cuIpcGetMemHandle", byref(handle), alloc(5000))
+            os.write(ready[1], bytes(handle))
+            os.read(go[0], 1)
+            os._exit(0)
+        handle = Handle.from_buffer_copy(os.read(ready[0], 64))
+        call("cuInit", 0)
+        primary()
+        def open_it():
+            address = u64()
+            call("cuIpcOpenMemHandle_v2", byref(address), handle, 1)
+            return address
+        a, b, c = [open_it() for n in range(3)]
+        assert a.value == b.value == c.value
+        call("cuIpcCloseMemHandle", a)
+        call("cuIpcCloseMemHandle", b)
+        os.write(go[1], b"x")
+        os.wait()
+        """, start=False)
+    (report,) = [report for report in done.reports if sites_in(report, "open_it")]
+    site = site_in(report, "open_it")
+    assert nature(site) == ("cuIpcOpenMemHandle", "ipc", "foreign", 0)
+    assert figures(site) == (1, 1, 5000)
+    expect_clean(report)
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("what, expected", [
+    # width, height, depth, format, channels, flags, levels (0: not mipmapped)
+    ((100, 0, 0, 0x20, 4, 0, 0), 100 * 16),                                  # 1D of float4
+    ((100, 50, 0, 0x10, 2, 0, 0), 100 * 50 * 4),                             # 2D of half2
+    ((64, 32, 16, 0x01, 1, 0, 0), 64 * 32 * 16),                             # 3D of bytes
+    ((64, 32, 5, 0x03, 1, 0x01, 0), 64 * 32 * 5 * 4),                        # 5 layers
+    ((64, 0, 5, 0x03, 1, 0x01, 0), 64 * 5 * 4),                              # 1D layered: no height
+    ((64, 64, 6, 0x08, 4, 0x04, 0), 64 * 64 * 6 * 4),                        # cubemap
+    ((64, 64, 12, 0x08, 4, 0x05, 0), 64 * 64 * 12 * 4),                      # two layers of cubemaps
+    ((64, 64, 0, 0xb0, 3, 0, 0), 64 * 64 * 3 // 2),                          # NV12: 12 bits a texel
+    ((64, 32, 0, 0x20, 1, 0, 7), 4 * (2048 + 512 + 128 + 32 + 8 + 2 + 1)),   # all levels of 64 x 32
+    ((64, 32, 16, 0x20, 1, 0, 3), 4 * (64 * 32 * 16 + 32 * 16 * 8 + 16 * 8 * 4)),
+    ((64, 32, 5, 0x20, 1, 0x01, 2), 4 * 5 * (64 * 32 + 32 * 16)),            # layers do not shrink
+    ((64, 64, 0, 0x91, 4, 0, 0), 64 * 64 // 2),                              # BC1: 8 bytes for 4 x 4
+])
+def test_array_takes_the_texels_of_its_descriptor(gmt, what, expected):
+    done = tell(gmt, f"""
+        width, height, depth, format, channels, flags, levels = {what!r}
+        array = c_void_p()
+        def make():
+            of = Array3D(width, height, depth, format, channels, flags)
+            if levels:
+                return lib.cuMipmappedArrayCreate(byref(array), byref(of), levels)
+            return lib.cuArray3DCreate_v2(byref(array), byref(of))
+        print(make())
+        """)
+    if done.out.strip() != "0":
+        pytest.skip(f"the simulated driver refuses this array: {done.out.strip()}")
+    site = site_in(done.report, "make")
+    assert nature(site)[1:] == ("array", "device", 0)
+    assert figures(site) == (1, 1, expected)
+
+
+def test_arrays_are_freed_by_their_own_calls(gmt):
+    report = tell(gmt, """
+        of = Array3D(64, 64, 0, 0x20, 1, 0)
+        def make(name, *more):
+            array = c_void_p()
+            call(name, byref(array), byref(of), *more)
+            return array
+        def flat(): return make("cuArray3DCreate_v2")
+        def mipmap(): return make("cuMipmappedArrayCreate", 2)
+        a, b, c, d = flat(), flat(), mipmap(), mipmap()
+        level = c_void_p()
+        call("cuMipmappedArrayGetLevel", byref(level), c, 1)
+        call("cuArrayDestroy", a)
+        call("cuMipmappedArrayDestroy", d)
+        """).report
+    assert figures(site_in(report, "flat")) == (2, 1, 64 * 64 * 4)
+    assert figures(site_in(report, "mipmap")) == (2, 1, 4 * (64 * 64 + 32 * 32))
+    expect_clean(report)
+
+
+# Refusals and nothings
+
+
+def test_frees_of_nothing_are_nothing_and_of_the_unknown_foreign(gmt):
+    report = tell(gmt, """
+        def hold(): return alloc(1000)
+        address = hold()
+        call("cuMemFree_v2", u64(0))
+        lib.cuMemFreeHost(None), lib.cuArrayDestroy(None), lib.cuMemHostUnregister(None), lib.cuMemFreeAsync(u64(0), None)
+        refused("cuMemFree_v2", u64(0xdead0000))
+        refused("cuMemFree_v2", u64(address.value + 8))
+        refused("cuMemFreeHost", c_void_p(0x1000))
+        """).report
+    assert figures(site_in(report, "hold")) == (1, 1, 1000)
+    expect_clean(report, foreign=3)
+
+
+def test_a_refused_free_leaves_the_block_where_it_was(gmt):
+    report = tell(gmt, """
+        def hold():
+            host = c_void_p()
+            call("cuMemHostAlloc", byref(host), c_size_t(1000), 0)
+            return host
+        host = hold()
+        refused("cuMemFree_v2", u64(host.value))        # pinned memory is freed by cuMemFreeHost
+        """).report
+    site = site_in(report, "hold")
+    assert figures(site) == (1, 1, 1000) and site["frees"] == 0
