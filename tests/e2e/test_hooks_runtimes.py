@@ -1,12 +1,12 @@
 """The CUDA runtime's own functions: named in the report as the program called them, from the program's frame on, and each
 going to the runtime that the caller would have reached without the library."""
-import ctypes
 import os
 import pathlib
 import re
 
+import hook_table
 import pytest
-from conftest import ROOT, SANITIZE, SIMGPU
+from conftest import LIBRARY, ROOT, SANITIZE, SIMGPU
 
 QUIET = {"GPUMEMTRACE_QUIET": "1"}
 INCLUDE = f"-I{ROOT / 'src'}"
@@ -87,15 +87,23 @@ def nvidias_runtimes():
 
 @pytest.mark.skipif(SANITIZE != "", reason="NVIDIA's runtimes are not built for it")
 @pytest.mark.parametrize("runtime", nvidias_runtimes() or [None], ids=lambda path: path and path.name)
-def test_nvidias_own_runtime_ends_as_it_does_without_the_library(gmt, compiled, runtime, tmp_path):
-    """On a driver that is not NVIDIA's it goes as far as where it asks the driver to prove itself."""
+def test_nvidias_own_runtime_finds_what_it_finds_without_the_library(gmt, compiled, runtime, tmp_path):
+    """On a driver that is not NVIDIA's it goes as far as where it asks the driver to prove itself, and that is after it
+    has looked up all it needs: the same functions, or our hooks of the same variants."""
     if runtime is None:
         pytest.skip("none here")
+    observer = compiled("hooks_observer.c", "-shared", "-fPIC", "-ldl")
     program = compiled("hooks_runtime.c", INCLUDE, "-rdynamic", runtime, f"-Wl,-rpath,{runtime.parent}",
                        "-ldl", "-lpthread", "-lrt", "-lm")
     (tmp_path / "driver").mkdir()
     (tmp_path / "driver" / "libcuda.so.1").symlink_to(SIMGPU / "libcuda.so.1")
     env = {**QUIET, "LD_LIBRARY_PATH": tmp_path / "driver"}
-    plain = gmt.run(program, traced=False, env=env, status=None)
-    done = gmt.run(program, env=env, status=None)
-    assert (done.out, done.err, done.status) == (plain.out, plain.err, plain.status)
+    plain = gmt.run(program, traced=False, env={**env, "LD_PRELOAD": observer}, status=None)
+    done = gmt.run(program, env={**env, "LD_PRELOAD": f"{observer}:{LIBRARY}"}, status=None)
+    assert (done.out, done.status) == (plain.out, plain.status)
+    assert done.err.replace("libgpumemtrace.so", "libcuda.so.1") == plain.err
+    hooked = {symbol.name for symbol in hook_table.symbols() if symbol.library == "DRIVER"}
+    found = re.findall(r"^look-up .*: \d+ (\w+) (\S+)$", done.err, re.M)
+    assert len(found) > 200 or ".so.11" in runtime.name  # which asks the older cuGetProcAddress
+    for name, file in found:
+        assert (file == "libgpumemtrace.so") == (name in hooked), name
