@@ -7,14 +7,16 @@
 
 #include "stream.h"
 
+struct graph;
+
 struct event {
     struct handle handle;
     unsigned flags;
     bool recorded;
     uint64_t nanoseconds;    /* of its record, on CLOCK_MONOTONIC */
     struct capture *capture; /* recorded inside this one */
-    unsigned long long capture_id;
-    struct node *node; /* what it stands behind in that graph */
+    struct node_list behind; /* what was last on the stream then */
+    struct event *next_captured;
 };
 
 /* CUDA_SUCCESS, or the error for a call that a running capture forbids to this thread; that capture is then
@@ -28,6 +30,12 @@ CUresult capture_record(struct stream *stream, struct event *event);
 CUresult capture_wait(struct stream *stream, struct event *event);
 /* The stream ends: its capture, if it has one, becomes invalid. */
 void capture_abandon(struct stream *stream);
+/* The event ends, or is recorded outside a capture. */
+void event_leave_capture(struct event *event);
+void event_end(struct event *event);
+
+/* The graph that a capturing stream writes. */
+struct graph *capture_graph(const struct stream *stream);
 
 struct stream *context_legacy_stream(struct context *context);
 void stream_end(struct stream *stream);

@@ -27,12 +27,18 @@ EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
     return CALL("cuEventCreate", NEEDS_CONTEXT, create(event, flags));
 }
 
+void event_end(struct event *event)
+{
+    event_leave_capture(event);
+    handle_end(event, sizeof *event);
+}
+
 static CUresult destroy(CUevent handle)
 {
     struct event *event = handle_get(handle, HANDLE_EVENT);
     if (!event)
         return CUDA_ERROR_INVALID_HANDLE;
-    handle_end(event, sizeof *event);
+    event_end(event);
     return CUDA_SUCCESS;
 }
 
@@ -59,8 +65,8 @@ static CUresult record(CUevent handle, CUstream stream_handle, unsigned flags)
         return capture_record(stream, event);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
+    event_leave_capture(event);
     event->recorded = true;
-    event->capture = NULL;
     event->nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     return CUDA_SUCCESS;
 }

@@ -272,8 +272,16 @@ static CUresult launch(const void *handle, const struct shape *shape, CUstream s
     for (int i = 0; i < 3; i++)
         if (!shape->grid[i] || !shape->block[i])
             return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture)
-        return graph_capture_plain(stream, CU_GRAPH_NODE_TYPE_KERNEL);
+    if (stream->capture) {
+        CUDA_KERNEL_NODE_PARAMS kernel = {.func = (CUfunction)handle,
+                                          .gridDimX = shape->grid[0],
+                                          .gridDimY = shape->grid[1],
+                                          .gridDimZ = shape->grid[2],
+                                          .blockDimX = shape->block[0],
+                                          .blockDimY = shape->block[1],
+                                          .blockDimZ = shape->block[2]};
+        return graph_capture_kernel(stream, &kernel);
+    }
     if (simgpu_verbose())
         fprintf(stderr, "simgpu: %s<<<(%u,%u,%u), (%u,%u,%u)>>> is not run\n", function->name, shape->grid[0],
                 shape->grid[1], shape->grid[2], shape->block[0], shape->block[1], shape->block[2]);

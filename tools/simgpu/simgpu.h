@@ -113,6 +113,7 @@ struct span {
     struct block *block;             /* the one allocation that fills it, or */
     struct block **slots;            /* what starts at each of its units, or */
     struct extent *first;            /* (then: the first extent of its units) */
+    struct graph_memory *graph;      /* addresses of a graph's memory, or */
     struct reservation *reservation; /* addresses of virtual memory management */
     unsigned imports;                /* blocks of another process's pool in `slots` */
 };
@@ -187,8 +188,9 @@ struct device {
     struct context *primary; /* made on first use, kept for the life of the process */
     unsigned primary_references;
     unsigned primary_flags;
-    struct pool *default_pool, *current_pool, *graph_pool;
-    uint64_t graph_used_high, graph_reserved_high;
+    struct pool *default_pool, *current_pool;
+    struct window *graph_window; /* addresses of graphs' memory, without memory behind */
+    uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high; /* bytes */
 };
 
 struct context {

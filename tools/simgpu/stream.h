@@ -6,6 +6,12 @@
 #include "simgpu.h"
 
 struct capture;
+struct node;
+
+struct node_list {
+    struct node **nodes;
+    size_t count, room;
+};
 
 struct stream {
     struct handle handle;
@@ -15,6 +21,8 @@ struct stream {
     bool legacy; /* the default stream that waits for all others */
     struct context *context;
     struct capture *capture; /* NULL: not capturing */
+    struct node_list tail;   /* while capturing: what the next node comes behind */
+    struct stream *next_captured;
     struct green *green;
 };
 

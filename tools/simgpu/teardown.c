@@ -26,7 +26,7 @@ void handle_teardown(struct handle *handle)
         stream_end((struct stream *)handle);
         break;
     case HANDLE_EVENT:
-        handle_end(handle, sizeof(struct event));
+        event_end((struct event *)handle);
         break;
     case HANDLE_MODULE:
         module_end(handle);
