@@ -21,8 +21,8 @@
 #define LEAF_SIZE      (1u << LEAF_BITS)
 #define HOST_WINDOW    (256ull << 30)
 #define MANAGED_WINDOW (1024ull << 30)
-#define LOW_WINDOW     (1ull << 30)
-#define HIGH_FD        700 /* descriptors of ours start here, out of the way of a program's own */
+#define LOW_WINDOW     (512ull << 20) /* small enough to lie below the shadow of a sanitizer */
+#define HIGH_FD        700            /* descriptors of ours start here, out of the way of a program's own */
 
 static struct span **table[TABLE_SIZE]; /* 2^47 bytes of addresses */
 static struct slab span_slab = {.size = sizeof(struct span)};
