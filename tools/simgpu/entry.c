@@ -127,14 +127,6 @@ static CUresult asked_failure(const char *name)
     return CUDA_SUCCESS;
 }
 
-static CUresult context_state(void)
-{
-    const struct context *context = context_current();
-    if (!context)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
 CUresult entry_begin(const char *name, unsigned needs)
 {
     pthread_once(&configured, configure);

@@ -14,15 +14,17 @@
 #include "cuda/abi.h"
 #include "extent.h"
 
-#define GRANULE       (2ull << 20)
-#define UNIT          512ull /* alignment of what shares a granule */
-#define GRANULE_UNITS (GRANULE / UNIT)
-#define MAX_DEVICES   16
+#define GRANULE        (2ull << 20)
+#define UNIT           512ull /* alignment of what shares a granule */
+#define GRANULE_UNITS  (GRANULE / UNIT)
+#define CONTEXT_LIMITS 8 /* of CUlimit, from 0 */
+#define MAX_DEVICES    16
 
 #define SIMGPU_DRIVER_VERSION 13000
 
 struct device;
 struct context;
+struct external;
 struct pool;
 struct block;
 struct window;
@@ -202,12 +204,13 @@ struct context {
     unsigned stacked;    /* how often it stands on threads' stacks */
     unsigned references; /* cuCtxAttach */
     unsigned long long id;
-    uint64_t limits[16];
+    uint64_t limits[CONTEXT_LIMITS];
     unsigned peers; /* a bit for each device whose memory it may use */
     struct block *blocks;
     struct handle *handles;
     struct small device_memory, managed_memory, pinned_memory, low_memory;
-    struct context *green_parent;
+    struct context *green_parent; /* a green context's view of the primary one: memory is the primary's */
+    struct green *green;
     struct stream *legacy; /* its default stream, made on first use */
 };
 
@@ -216,14 +219,25 @@ extern int device_count;
 
 struct device *device_get(CUdevice ordinal); /* NULL: no such device */
 
-/* The calling thread's current context, not checked for life; NULL when there is none. */
+/* The context that the calling thread's work and memory belong to, not checked for life; NULL when there is
+ * none. */
 struct context *context_current(void);
 /* The living context behind a handle, or NULL. */
 struct context *context_get(CUcontext handle);
+/* Takes and gives back a context's memory; its structure stays. */
+CUresult context_start(struct context *context);
+void context_stop(struct context *context);
 CUresult context_new(struct context **out, struct device *device, unsigned flags);
 CUresult primary_retain(struct device *device, struct context **out);
+CUresult primary_release(struct device *device);
+/* Another handle for a context, for a green one; what is made through it is the context's own. */
+struct context *context_view(struct context *context);
+void context_end_view(struct context *view);
+/* Whether the calling thread's current context may be used. */
+CUresult context_state(void);
 
 /* What a context's end does to the objects of each type; the memory blocks are ended after. */
 void handle_teardown(struct handle *handle);
+void external_end(struct external *external);
 
 #endif

@@ -21,6 +21,8 @@ CUresult stream_get(CUstream handle, struct stream **out)
     } else {
         *out = handle_get(handle, HANDLE_STREAM);
     }
+    if (*out && (*out)->orphan)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -30,20 +32,24 @@ CUresult stream_for_work(CUstream handle, struct stream **out)
     return result == CUDA_SUCCESS ? capture_allows_work(*out) : result;
 }
 
-static CUresult create(CUstream *out, unsigned flags, int priority)
+struct stream *stream_new(struct context *context, unsigned flags, int priority)
 {
-    struct context *context = context_current();
-    if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
-        return CUDA_ERROR_INVALID_VALUE;
     struct stream *stream = handle_new(HANDLE_STREAM, sizeof *stream, context);
     if (!stream)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     stream->flags = flags;
     stream->priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
     stream->context = context;
     stream->id = ++last_id;
-    *out = (CUstream)stream;
-    return CUDA_SUCCESS;
+    return stream;
+}
+
+static CUresult create(CUstream *out, unsigned flags, int priority)
+{
+    if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUstream)stream_new(context_current(), flags, priority);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
@@ -67,6 +73,8 @@ static CUresult destroy(CUstream handle)
     struct stream *stream = handle_get(handle, HANDLE_STREAM);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->orphan)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     stream_end(stream);
     return CUDA_SUCCESS;
 }

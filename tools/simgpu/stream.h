@@ -23,9 +23,11 @@ struct stream {
     struct capture *capture; /* NULL: not capturing */
     struct node_list tail;   /* while capturing: what the next node comes behind */
     struct stream *next_captured;
-    struct green *green;
+    struct green *green; /* made in this green context */
+    bool orphan;         /* which is gone */
 };
 
+struct stream *stream_new(struct context *context, unsigned flags, int priority);
 /* The stream behind a handle, the default ones included. */
 CUresult stream_get(CUstream handle, struct stream **out);
 /* The same, for work that is about to be given to it: fails where a capture forbids that. */

@@ -37,6 +37,9 @@ void handle_teardown(struct handle *handle)
     case HANDLE_MIPMAP:
         mipmap_end((struct mipmap *)handle);
         break;
+    case HANDLE_EXTERNAL_MEMORY:
+        external_end((struct external *)handle);
+        break;
     default: /* no other kind belongs to a context */
         *handle->before = handle->next;
         if (handle->next)

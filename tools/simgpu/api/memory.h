@@ -15,9 +15,17 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *descriptor, CUarray arra
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array);
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray array, CUdevice device);
 CUresult cuArrayGetPlane(CUarray *plane, CUarray array, unsigned int index);
+CUresult cuDestroyExternalMemory(CUexternalMemory memory);
+CUresult cuDestroyExternalSemaphore(CUexternalSemaphore semaphore);
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
+CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *out, CUexternalMemory memory,
+                                         const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *buffer);
+CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *out, CUexternalMemory memory,
+                                                 const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mapping);
+CUresult cuImportExternalMemory(CUexternalMemory *out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *source);
+CUresult cuImportExternalSemaphore(CUexternalSemaphore *out, const void *source);
 CUresult cuIpcCloseMemHandle(CUdeviceptr address);
 CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event);
 CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address);
@@ -27,6 +35,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
 CUresult cuMemAddressFree(CUdeviceptr address, size_t size);
 CUresult cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment, CUdeviceptr hint,
                              unsigned long long flags);
+CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device);
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location);
 CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned int bytes);
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream stream);
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t bytes, CUstream stream);
@@ -84,6 +94,15 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPt
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count);
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
+CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags,
+                               CUstream stream);
+CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                                    unsigned int flags, CUstream stream);
+CUresult cuMemRangeGetAttribute(void *out, size_t size, int attribute, CUdeviceptr address, size_t bytes);
+CUresult cuMemRangeGetAttributes(void **out, size_t *sizes, int *attributes, size_t count,
+                                 CUdeviceptr address, size_t bytes);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address);
 CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access, size_t count);

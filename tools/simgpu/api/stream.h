@@ -116,6 +116,10 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function
 CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz,
                              unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                              CUstream stream, void **parameters, void **extra);
+CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *semaphores, const void *parameters,
+                                         unsigned int count, CUstream stream);
+CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *semaphores, const void *parameters,
+                                              unsigned int count, CUstream stream);
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data, unsigned int flags);
 CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void *data, unsigned int flags);
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t length, unsigned int flags);
@@ -155,6 +159,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *answer);
 CUresult cuStreamGetDevice_ptsz(CUstream stream, CUdevice *answer);
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *answer);
 CUresult cuStreamGetFlags_ptsz(CUstream stream, unsigned int *answer);
+CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx *context);
 CUresult cuStreamGetId(CUstream stream, unsigned long long *answer);
 CUresult cuStreamGetId_ptsz(CUstream stream, unsigned long long *answer);
 CUresult cuStreamGetPriority(CUstream stream, int *answer);
@@ -177,5 +182,9 @@ CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream stream, CUgraphNode 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *semaphores, const void *parameters,
+                                       unsigned int count, CUstream stream);
+CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *semaphores, const void *parameters,
+                                            unsigned int count, CUstream stream);
 
 #endif
