@@ -92,8 +92,11 @@ static enum verdict check_frame(const struct python_runtime *python, const void 
         (const void *)(PYTHON_FIELD(uintptr_t, frame, layout->frame_code) & ~(uintptr_t)layout->tag_mask);
     if (!layout->object_frames && PYTHON_FIELD(uint8_t, frame, layout->frame_owner) >= PYTHON_OWNERS)
         return PASSED_OVER;
-    if (code == NULL || !readable(code, CODE_BYTES) ||
-        pointer_at(code, layout->object_type) != (const void *)python->code_type)
+    if (code == NULL && !layout->object_frames)
+        return PASSED_OVER;
+    if (!readable(code, CODE_BYTES))
+        return DIFFERS;
+    if (pointer_at(code, layout->object_type) != (const void *)python->code_type)
         return layout->object_frames ? DIFFERS : PASSED_OVER;
     if (!python_read_frame(python, frame, &read))
         return PASSED_OVER;
