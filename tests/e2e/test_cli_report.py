@@ -246,3 +246,7 @@ def test_ten_thousand_sites_take_seconds(gmt, compiled):
         frame = next(frame for frame in site["frames"] if frame["file"] and frame["file"].endswith("/many.c"))
         assert (frame["function"], frame["line"]) == (f"f{number}", first + number)
     assert took < 10
+    started = time.monotonic()
+    assert f"at the same {count} places" in gmt.tool("diff", recording, recording).stdout
+    print(f"compared in {time.monotonic() - started:.2f} s")
+    assert time.monotonic() - started < 15

@@ -1,5 +1,6 @@
 # build/gpumemtrace: the command-line tool.
-CLI_SOURCES := $(sort $(SHARED_SOURCES) src/trace/reader.c $(wildcard src/symbols/*.c tools/gpumemtrace/*.c))
+CLI_SOURCES := $(sort $(SHARED_SOURCES) $(addprefix src/trace/,reader.c records.c) \
+	$(wildcard src/symbols/*.c tools/gpumemtrace/*.c))
 CLI_OBJECTS := $(call objects,cli,$(CLI_SOURCES))
 
 cli: $(BUILD)/gpumemtrace

@@ -218,11 +218,19 @@ static bool read_report(struct reading *reading, json_t *root, struct saved_repo
            read_sites(reading, root, report);
 }
 
+/* Takes the descriptor. */
 static int load_json(struct saved_report *report, int fd, char *error, size_t error_bytes)
 {
     struct reading reading = {.error = error, .error_bytes = error_bytes};
     json_error_t problem;
-    json_t *root = json_loadfd(fd, 0, &problem);
+    FILE *file = fdopen(fd, "r"); /* json_loadfd() would read byte by byte */
+    if (!file) {
+        snprintf(error, error_bytes, "not enough memory");
+        close(fd);
+        return -1;
+    }
+    json_t *root = json_loadf(file, 0, &problem);
+    fclose(file);
     if (!root) {
         snprintf(error, error_bytes, "neither a recording nor a JSON report (line %d: %s)", problem.line,
                  problem.text);
@@ -280,9 +288,7 @@ int saved_report_load(struct saved_report *report, const char *path, char *error
         snprintf(error, error_bytes, "not a regular file");
         return -1;
     }
-    int result = load_json(report, fd, error, error_bytes);
-    close(fd);
-    return result;
+    return load_json(report, fd, error, error_bytes);
 }
 
 void saved_report_release(struct saved_report *report)
