@@ -9,7 +9,7 @@ UNIT_SUPPORT  := $(filter-out tests/unit/test_%,$(sort $(wildcard tests/unit/*.c
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c src/preload/*.c) $(UNIT_SUPPORT))
 TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
-UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -ldl -lpthread
+UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -lm -ldl -lpthread
 PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q
 # What the test programs need to find the build products, and the sanitizer's runtime where there is one.
 TEST_ENV = GPUMEMTRACE_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) CC='$(CC)' CXX='$(CXX)'

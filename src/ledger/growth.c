@@ -13,10 +13,12 @@
 #define FALLS_MIN     5    /* fewer may be chance */
 #define LIFE_MIN      0.4  /* of the run: a site that is younger may be a phase */
 #define WINDOW_MIN    0.4  /* of the site's life */
+#define RUN_MIN       0.3  /* of the whole run */
 #define LULL_MIN      0.15 /* of the site's life: after that, what follows is a beginning of its own */
 #define PAUSE_MAX     0.3  /* of the window */
+#define PARTS         8    /* eighths_steadiness2() */
 #define BASE_SPREAD   0.05 /* unevenness that even a perfect staircase gets, from the cells' width */
-#define EIGHTHS_SHARE 0.9  /* steadiness wanted of eighths of the window, as a part of that of the steps */
+#define EIGHTHS_SHARE 0.85 /* steadiness wanted of eighths of the window, as a part of that of the steps */
 
 /* What is asked of a window, by where it starts. */
 static const struct demand {
@@ -37,6 +39,7 @@ static const struct demand {
 /* Living bytes, cell by cell. */
 struct series {
     uint32_t count;
+    double run; /* the whole run's length in cells, of which the site lived the last `count` */
     double floors[HISTORY_CELLS]; /* the least in the cell */
     double kept[HISTORY_CELLS];   /* the least from there to the end */
 };
@@ -77,6 +80,7 @@ static bool read_series(const struct history *history, uint64_t live_bytes, uint
     history_note(&whole, end_ns, live_bytes, live_bytes);
     /* The last cell is not over, and an ending program gives things back. */
     series->count = (uint32_t)((end_ns - whole.origin_ns) >> whole.width_log2);
+    series->run = (double)end_ns / (double)(UINT64_C(1) << whole.width_log2);
     *width_log2 = whole.width_log2;
     for (uint32_t i = 0; i < series->count; i++)
         series->floors[i] = (double)whole.floors[i];
@@ -160,7 +164,6 @@ static void measure_steps(struct window *window)
 /* The steadiness, squared, of eighths of the window: slow waves, which single steps do not show. */
 static double eighths_steadiness2(const struct window *window)
 {
-    enum { PARTS = 8 };
     struct sums slopes = {0};
     uint32_t begin = window->first_step, length = window->end - 1 - begin;
     for (uint32_t k = 0; k < PARTS; k++) {
@@ -236,7 +239,8 @@ static bool is_beyond_chance(const struct window *window, double eighths2)
     if (noise.lowest < FALLS_MIN)
         return false;
     bool is_sawtooth = noise.fallen >= 0.5 && noise.sunk <= 0.02 && noise.lowest > FALLS_MIN;
-    if (is_sawtooth && least2 >= SQUARE(5))
+    /* Few teeth make uneven eighths. */
+    if (is_sawtooth && (window->steps < 2 * PARTS ? window->steadiness2 : least2) >= SQUARE(5))
         return true;
     measure_line(window, &noise);
     return noise.sunk <= 0.05 && noise.unrelated >= 0.6 &&
@@ -259,7 +263,7 @@ static bool is_apart(const struct window *window, uint32_t skipped, const struct
     if (demand->start < 0.5) {
         /* A warm-up ended before, or is much faster; a rate that falls off and off is a logarithm's. */
         double before = rate(series, skipped / 2, skipped);
-        return window->steadiness2 >= SQUARE(10) || before <= 2 * after || before >= 8 * after;
+        return window->steadiness2 >= SQUARE(14) || before <= 2 * after || before >= 8 * after;
     }
     /* Growth that begins late is slower before. */
     return after >= 1.2 * rate(series, series->count / 4, window->from);
@@ -295,7 +299,7 @@ static bool judge_window(const struct series *series, const struct demand *deman
     if (!open_window(series, skipped, window) || window->steps < demand->steps)
         return false;
     uint32_t length = window->end - 1 - window->from;
-    if (length < WINDOW_MIN * series->count)
+    if (length < WINDOW_MIN * series->count || length < RUN_MIN * series->run)
         return false;
     if (window->from - skipped >= LULL_MIN * series->count)
         demand = &demands[0];

@@ -1,0 +1,422 @@
+/*
+ * Which sites are said to grow: over programs made up at random (growth_programs.h), of which the truth is
+ * known; and by arithmetic, at what rate, since when, and when the device is full.
+ */
+#include "unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "books.h"
+#include "growth_programs.h"
+#include "ledger/growth.h"
+#include "ledger/history.h"
+#include "recording_file.h"
+#include "report_books.h"
+#include "scratch.h"
+
+static void play(struct trace_books *books, const struct growth_program *program, uint32_t *sites)
+{
+    for (uint32_t i = 0; i < GROWTH_SITES; i++)
+        sites[i] = trace_books_site(books, i, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    for (size_t i = 0; i < program->count; i++) {
+        const struct growth_step *step = &program->steps[i];
+        struct event event = {.type = step->frees ? EVENT_FREE : EVENT_ALLOC,
+                              .site = sites[step->site],
+                              .time_ns = step->time_ns,
+                              .key = block_key(KEY_ADDRESS, UINT64_C(0x7f0000000000) + step->block),
+                              .size = step->size};
+        assert_true(trace_books_apply(books, &event, NULL));
+    }
+}
+
+struct tally {
+    size_t growers, named_growers, innocents, named_innocents;
+};
+
+/* One program of kind and seed; each of its sites is a grower or an innocent. */
+static void judge_program(size_t kind, uint64_t seed, struct tally *tally)
+{
+    struct growth_program program;
+    struct trace_books books;
+    struct growth growth;
+    uint32_t sites[GROWTH_SITES];
+    growth_program_make(&program, kind, seed);
+    trace_books_open(&books, NULL);
+    play(&books, &program, sites);
+    uint64_t end_ns = growth_end(books.ledger, program.duration_ns);
+    for (uint32_t i = 0; i < GROWTH_SITES; i++) {
+        bool named = ledger_growth(books.ledger, sites[i], end_ns, &growth);
+        bool grows = program.grows && i == GROWTH_SUBJECT;
+        tally->growers += grows;
+        tally->named_growers += grows && named;
+        tally->innocents += !grows;
+        tally->named_innocents += !grows && named;
+        if (named && !grows)
+            print_message("site %u of \"%s\", seed %llu, is named and does not grow\n", i, program.kind,
+                          (unsigned long long)seed);
+    }
+    trace_books_close(&books);
+    growth_program_free(&program);
+}
+
+static void print_tally(const char *what, const struct tally *tally)
+{
+    print_message("%s: ", what);
+    if (tally->growers)
+        print_message("%zu of %zu growers named (%.1f%%), ", tally->named_growers, tally->growers,
+                      100.0 * (double)tally->named_growers / (double)tally->growers);
+    print_message("%zu of %zu innocents named\n", tally->named_innocents, tally->innocents);
+}
+
+static void add_tally(struct tally *sum, const struct tally *tally)
+{
+    sum->growers += tally->growers;
+    sum->named_growers += tally->named_growers;
+    sum->innocents += tally->innocents;
+    sum->named_innocents += tally->named_innocents;
+}
+
+static void test_growers_are_named_and_no_innocent(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    for (uint64_t i = 0; i < 210; i++)
+        judge_program(i % growth_kinds(), i / growth_kinds(), &tally);
+    print_tally("210 programs", &tally);
+    assert_true(tally.named_growers * 100 >= tally.growers * 95);
+    assert_int_equal(tally.named_innocents, 0);
+}
+
+/* Seeds that nothing was tuned with. */
+static void test_thousands_of_other_programs_give_the_same_answer(void **state)
+{
+    (void)state;
+    enum { FIRST = 1000, SEEDS = 200 };
+    struct tally sum = {0};
+    for (size_t kind = 0; kind < growth_kinds(); kind++) {
+        struct tally tally = {0};
+        struct growth_program program;
+        for (uint64_t seed = FIRST; seed < FIRST + SEEDS; seed++)
+            judge_program(kind, seed, &tally);
+        growth_program_make(&program, kind, FIRST);
+        print_tally(program.kind, &tally);
+        growth_program_free(&program);
+        /* No kind of growth is left out. */
+        assert_true(tally.named_growers * 100 >= tally.growers * 80);
+        add_tally(&sum, &tally);
+    }
+    print_tally("all of them", &sum);
+    assert_true(sum.named_growers * 100 >= sum.growers * 95);
+    assert_int_equal(sum.named_innocents, 0);
+}
+
+static void test_a_recording_gives_exactly_what_the_process_found(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < growth_kinds(); kind++) {
+        struct growth_program program;
+        struct trace_books books;
+        struct trace_writer writer;
+        struct recording recording;
+        uint32_t sites[GROWTH_SITES];
+        struct process_info process = own_process();
+        const char *path = scratch_path("growth");
+        growth_program_make(&program, kind, 7);
+        assert_int_equal(trace_writer_open(&writer, path, &process, UINT64_MAX), 0);
+        trace_books_open(&books, &writer);
+        play(&books, &program, sites);
+        trace_writer_close(&writer, program.duration_ns);
+        read_good(&recording, path);
+        assert_int_equal(recording.process.duration_ns, program.duration_ns);
+        uint64_t end_ns = growth_end(books.ledger, program.duration_ns);
+        assert_int_equal(growth_end(recording.ledger, recording.process.duration_ns), end_ns);
+        for (uint32_t i = 0; i < GROWTH_SITES; i++) {
+            struct growth here = {0}, there = {0};
+            assert_int_equal(ledger_growth(books.ledger, sites[i], end_ns, &here),
+                             ledger_growth(recording.ledger, sites[i], end_ns, &there));
+            assert_memory_equal(&here, &there, sizeof here);
+        }
+        recording_release(&recording);
+        trace_books_close(&books);
+        growth_program_free(&program);
+        remove(path);
+    }
+}
+
+/* ---- histories ---- */
+
+/* Living bytes over time, and for any stretch the least of them by looking at all. */
+struct course {
+    uint64_t times[3000], live[3000]; /* live from times[i] on */
+    size_t count;
+};
+
+static uint64_t least_between(const struct course *course, uint64_t from, uint64_t to)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < course->count; i++) {
+        uint64_t until = i + 1 < course->count ? course->times[i + 1] : UINT64_MAX;
+        if (course->times[i] < to && until > from && course->live[i] < least)
+            least = course->live[i];
+    }
+    return least;
+}
+
+static void test_a_history_holds_the_least_of_every_stretch(void **state)
+{
+    (void)state;
+    static struct course course;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct history history;
+        uint64_t random = seed, time = random_below(&random, 1000000), live = 1000;
+        unsigned pace = (unsigned)random_below(&random, 40);
+        course = (struct course){.times = {time}, .live = {live}, .count = 1};
+        history_begin(&history, time, live);
+        while (course.count < 60 + seed * 70) {
+            time += 1 + random_below(&random, UINT64_C(1) << random_below(&random, pace + 1));
+            uint64_t after = random_below(&random, 1000000);
+            history_note(&history, time, live, after);
+            live = after;
+            course.times[course.count] = time;
+            course.live[course.count++] = live;
+        }
+        uint64_t width = UINT64_C(1) << history.width_log2, origin = history.origin_ns;
+        assert_int_equal(history.last, (time - origin) / width);
+        assert_true(history.last < HISTORY_CELLS);
+        assert_true(history.width_log2 == HISTORY_WIDTH_LOG2 || history.last >= HISTORY_CELLS / 2);
+        for (uint32_t i = 0; i <= history.last; i++)
+            assert_int_equal(history.floors[i],
+                             least_between(&course, origin + i * width, origin + (i + 1) * width));
+    }
+}
+
+static void test_a_history_takes_at_most_600_bytes(void **state)
+{
+    (void)state;
+    assert_true(sizeof(struct history) <= 600);
+}
+
+/* ---- rates ---- */
+
+/* `count` blocks of `size` bytes, one every `gap_ns`; what a site keeps rises by size/gap. */
+static bool judge_line(uint64_t count, uint64_t size, uint64_t gap_ns, struct growth *growth)
+{
+    struct history history;
+    history_begin(&history, gap_ns, size);
+    for (uint64_t i = 2; i <= count; i++)
+        history_note(&history, i * gap_ns, (i - 1) * size, i * size);
+    return growth_judge(&history, count * size, count * gap_ns, growth);
+}
+
+static void assert_about(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance * fabs(expected)))
+        fail_msg("%g is not about %g", value, expected);
+}
+
+static void test_rates_are_right_from_milliseconds_to_days_and_from_30_blocks_to_ten_million(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t count, size, gap_ns;
+        double tolerance;
+    } lines[] = {
+        {30, 512, 5 * MS / 30, 0.05},
+        {1000, 64 * KIB, 5000, 0.02},
+        {400, 256 * KIB, 2 * MS, 0.02},
+        {10000000, 256, 900, 0.02},
+        {30, 64 * MIB, 6 * 86400 * (SEC / 30), 0.05},
+        {10000000, 4 * KIB, 6 * 86400 * SEC / 10000000, 0.02},
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct growth growth;
+        assert_true(judge_line(lines[i].count, lines[i].size, lines[i].gap_ns, &growth));
+        assert_about(growth.bytes_per_second, (double)lines[i].size * 1e9 / (double)lines[i].gap_ns,
+                     lines[i].tolerance);
+        assert_true(growth.confidence > 0.85 && growth.confidence <= 1);
+        assert_true(growth.since_ns <= lines[i].gap_ns * lines[i].count / 10);
+    }
+}
+
+static void test_confidence_falls_with_evenness(void **state)
+{
+    (void)state;
+    struct growth even, uneven;
+    struct history history;
+    uint64_t seed = 1, live = 0;
+    assert_true(judge_line(200, MIB, MS, &even));
+    history_begin(&history, 0, 0);
+    for (uint64_t time = 0; time < 200 * MS; time += MS) { /* sizes from 0 to 2 MiB, a third of them 0 */
+        uint64_t size = random_below(&seed, 3) ? random_below(&seed, 3 * MIB) : 0;
+        history_note(&history, time, live, live + size);
+        live += size;
+    }
+    assert_true(growth_judge(&history, live, 200 * MS, &uneven));
+    assert_true(uneven.confidence < even.confidence);
+}
+
+/* ---- the end of a run ---- */
+
+static void let_grow(struct trace_books *books, uint32_t site, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = 0; i < 100; i++) {
+        struct event event = {.type = EVENT_ALLOC,
+                              .site = site,
+                              .time_ns = from + (to - from) * i / 100,
+                              .key = block_key(KEY_ADDRESS, from + i + 1),
+                              .size = MIB};
+        assert_true(trace_books_apply(books, &event, NULL));
+    }
+}
+
+static bool grows(const struct trace_books *books, uint32_t site, uint64_t duration_ns)
+{
+    struct growth growth;
+    return ledger_growth(books->ledger, site, growth_end(books->ledger, duration_ns), &growth);
+}
+
+static void test_a_quiet_end_of_up_to_a_third_is_left_out(void **state)
+{
+    (void)state;
+    struct trace_books books;
+    trace_books_open(&books, NULL);
+    uint32_t site = trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    let_grow(&books, site, 0, 7 * SEC);
+    assert_true(grows(&books, site, 7 * SEC));
+    assert_true(grows(&books, site, 10 * SEC));
+    assert_false(grows(&books, site, 14 * SEC)); /* loaded, and then worked with */
+    trace_books_close(&books);
+}
+
+/* Where others allocate on, what stopped has stopped. */
+static void test_growth_that_stops_while_the_program_goes_on_is_not_named(void **state)
+{
+    (void)state;
+    struct trace_books books;
+    trace_books_open(&books, NULL);
+    uint32_t site = trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    uint32_t other = trace_books_site(&books, 1, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    let_grow(&books, site, 0, 6 * SEC);
+    struct event event = {.type = EVENT_ALLOC, .site = other, .time_ns = 10 * SEC, .key = 1, .size = 1};
+    assert_true(trace_books_apply(&books, &event, NULL));
+    assert_false(grows(&books, site, 10 * SEC));
+    assert_false(grows(&books, other, 10 * SEC));
+    trace_books_close(&books);
+}
+
+static void test_memory_that_goes_with_the_program_grew_all_the_same(void **state)
+{
+    (void)state;
+    struct trace_books books;
+    trace_books_open(&books, NULL);
+    uint32_t site = trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
+    let_grow(&books, site, 0, 10 * SEC);
+    for (uint64_t i = 0; i < 100; i++) {
+        struct event event = {.type = EVENT_FREE, .time_ns = 11 * SEC, .key = block_key(KEY_ADDRESS, i + 1)};
+        assert_true(trace_books_apply(&books, &event, NULL));
+    }
+    assert_true(grows(&books, site, 11 * SEC));
+    trace_books_close(&books);
+}
+
+/* ---- reports ---- */
+
+/* 1 MiB a second at train.py:7 for 100 s and twice that, in the same time, of pinned memory. When 4 MiB were
+ * allocated, 1004 MiB of the device were free: 908 MiB now, but for the 100th. */
+static void add_growth(struct books *books)
+{
+    uint32_t frame = books_python(books, "step", "/home/me/train.py", 7);
+    uint32_t device = books_plain(books, &frame, 1);
+    uint32_t pinned = books_site(books, "cuMemAllocHost", FAMILY_PINNED, SPACE_PINNED, -1, &frame, 1);
+    uint32_t mapped = books_site(books, "cuIpcOpenMemHandle", FAMILY_IPC, SPACE_FOREIGN, 0, &frame, 1);
+    books->process.duration_ns = 100 * SEC;
+    for (uint64_t i = 0; i < 100; i++) {
+        books_alloc(books, device, 0x10000000 + i, MIB, i * SEC + 1);
+        books_alloc(books, pinned, 0x20000000 + i, 2 * MIB, i * SEC + 2);
+        books_alloc(books, mapped, 0x30000000 + i, 4 * MIB, i * SEC + 3);
+        if (i == 3)
+            books_event(books, (struct event){.type = EVENT_MEMORY,
+                                              .time_ns = i * SEC + 4,
+                                              .free_bytes = 1004 * MIB,
+                                              .total_bytes = 2048 * MIB});
+    }
+}
+
+static void test_the_json_report_lists_what_grows_fastest_first(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    add_growth(&books);
+    json_t *json = books_json(&books);
+    assert_int_equal(json_array_size(json_node(json, "growth")),
+                     2); /* what is owned elsewhere is not listed */
+    assert_int_equal(json_at(json, "growth.0.site"), 1);
+    assert_int_equal(json_at(json, "growth.1.site"), 0);
+    double fast = json_number_value(json_node(json, "growth.0.bytes_per_second"));
+    double slow = json_number_value(json_node(json, "growth.1.bytes_per_second"));
+    assert_about(fast, 2 * (double)MIB, 0.02);
+    assert_about(slow, (double)MIB, 0.02);
+    assert_true(json_is_null(json_node(json, "growth.0.bytes_per_step")));
+    assert_true(json_is_null(json_node(json, "growth.0.exhausted_in_seconds"))); /* host memory */
+    assert_about(json_number_value(json_node(json, "growth.1.exhausted_in_seconds")),
+                 908 * (double)MIB / slow, 0.001);
+    double confidence = json_number_value(json_node(json, "growth.1.confidence"));
+    assert_true(confidence > 0.9 && confidence <= 1);
+    json_decref(json);
+    books_close(&books);
+}
+
+static void test_the_text_report_says_what_grows_and_how_that_is_told(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    add_growth(&books);
+    char *text = books_text(&books, false);
+    assert_has(text, "Growing by 2.0 MiB/s: train.py:7 in step\n");
+    assert_has(text, "/s, device 0 is full in 15 min "); /* 908 s */
+    assert_has(text, "How this is told  What a site keeps");
+    free(text);
+    books_close(&books);
+}
+
+static void test_a_report_without_growth_says_nothing_of_it(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t frame = books_python(&books, "load", "/home/me/train.py", 3);
+    books_alloc(&books, books_plain(&books, &frame, 1), 0x1000, MIB, SEC);
+    char *text = books_text(&books, true);
+    assert_lacks(text, "Growing");
+    assert_lacks(text, "grows");
+    free(text);
+    json_t *json = books_json(&books);
+    assert_int_equal(json_array_size(json_node(json, "growth")), 0);
+    json_decref(json);
+    books_close(&books);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_growers_are_named_and_no_innocent),
+        cmocka_unit_test(test_thousands_of_other_programs_give_the_same_answer),
+        cmocka_unit_test(test_a_recording_gives_exactly_what_the_process_found),
+        cmocka_unit_test(test_a_history_holds_the_least_of_every_stretch),
+        cmocka_unit_test(test_a_history_takes_at_most_600_bytes),
+        cmocka_unit_test(test_rates_are_right_from_milliseconds_to_days_and_from_30_blocks_to_ten_million),
+        cmocka_unit_test(test_confidence_falls_with_evenness),
+        cmocka_unit_test(test_a_quiet_end_of_up_to_a_third_is_left_out),
+        cmocka_unit_test(test_growth_that_stops_while_the_program_goes_on_is_not_named),
+        cmocka_unit_test(test_memory_that_goes_with_the_program_grew_all_the_same),
+        cmocka_unit_test(test_the_json_report_lists_what_grows_fastest_first),
+        cmocka_unit_test(test_the_text_report_says_what_grows_and_how_that_is_told),
+        cmocka_unit_test(test_a_report_without_growth_says_nothing_of_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
