@@ -54,6 +54,7 @@ typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUlinkState_st *CUlinkState;
 
 typedef void (*CUhostFn)(void *user_data);
+typedef size_t (*CUoccupancyB2DSize)(int block_size);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_data);
 
 typedef struct CUuuid_st {

@@ -175,3 +175,14 @@ EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 {
     return CALL("cuCtxResetPersistingL2Cache", NEEDS_CONTEXT, CUDA_SUCCESS);
 }
+
+/* Profiling from the program: nothing to do, and no error. */
+EXPORT CUresult cuProfilerStart(void)
+{
+    return CALL("cuProfilerStart", NEEDS_CONTEXT, CUDA_SUCCESS);
+}
+
+EXPORT CUresult cuProfilerStop(void)
+{
+    return CALL("cuProfilerStop", NEEDS_CONTEXT, CUDA_SUCCESS);
+}

@@ -26,6 +26,12 @@ struct failure {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t configured = PTHREAD_ONCE_INIT;
 static atomic_bool initialised;
+static struct later {
+    CUhostFn function;
+    void *data;
+    struct later *next;
+} * later; /* what to call once the lock is free */
+static struct slab later_slab = {.size = sizeof(struct later)};
 static bool forked; /* a child of a process that had initialised the driver */
 static struct failure failures[MAX_FAILURES];
 static atomic_int failure_count;
@@ -144,9 +150,38 @@ CUresult entry_begin(const char *name, unsigned needs)
     return result;
 }
 
+void entry_call_later(CUhostFn function, void *data)
+{
+    struct later *call = slab_take(&later_slab);
+    struct later **last = &later;
+    if (!call)
+        return;
+    *call = (struct later){function, data, NULL};
+    while (*last)
+        last = &(*last)->next;
+    *last = call;
+}
+
+/* Takes the next of the calls that this entry put off; they were all put off under one hold of the lock. */
+static bool next_call(struct later **calls, struct later *call)
+{
+    if (!*calls)
+        return false;
+    *call = **calls;
+    pthread_mutex_lock(&lock);
+    slab_give(&later_slab, *calls);
+    pthread_mutex_unlock(&lock);
+    *calls = call->next;
+    return true;
+}
+
 CUresult entry_end(CUresult result)
 {
+    struct later *calls = later, call;
+    later = NULL;
     pthread_mutex_unlock(&lock);
+    while (next_call(&calls, &call))
+        call.function(call.data);
     return result;
 }
 

@@ -33,6 +33,9 @@ CUresult entry_end(CUresult result);
         result_;                                                                                             \
     })
 
+/* A function of the program's, called by entry_end() once the lock is free. */
+void entry_call_later(CUhostFn function, void *data);
+
 CUresult driver_initialise(void);
 CUresult devices_make(void);
 bool simgpu_verbose(void);

@@ -48,6 +48,58 @@ void list_end(struct node_list *list)
     *list = (struct node_list){0};
 }
 
+/* ---- objects of the program's ---- */
+
+struct held_object {
+    struct user_object *object;
+    unsigned count;
+    struct held_object *next;
+};
+
+bool graph_hold_object(struct graph *graph, struct user_object *object, unsigned count)
+{
+    struct held_object *held = graph->objects;
+    while (held && held->object != object)
+        held = held->next;
+    if (!held) {
+        held = calloc(1, sizeof *held);
+        if (!held)
+            return false;
+        held->object = object;
+        held->next = graph->objects;
+        graph->objects = held;
+    }
+    held->count += count;
+    return true;
+}
+
+bool graph_drop_object(struct graph *graph, const struct user_object *object, unsigned count)
+{
+    for (struct held_object **link = &graph->objects, *held; (held = *link); link = &held->next) {
+        if (held->object != object)
+            continue;
+        if (held->count < count)
+            return false;
+        held->count -= count;
+        if (!held->count) {
+            *link = held->next;
+            free(held);
+        }
+        return true;
+    }
+    return false;
+}
+
+static void drop_all_objects(struct graph *graph)
+{
+    while (graph->objects) {
+        struct held_object *held = graph->objects;
+        graph->objects = held->next;
+        user_object_release(held->object, held->count);
+        free(held);
+    }
+}
+
 /* ---- life ---- */
 
 struct graph *graph_new(void)
@@ -77,6 +129,7 @@ void graph_end(struct graph *graph)
         node_end(graph->nodes.nodes[i]);
     list_end(&graph->nodes);
     execs_forget(graph);
+    drop_all_objects(graph);
     handle_end(graph, sizeof *graph);
 }
 

@@ -9,6 +9,7 @@
 #include "stream.h"
 
 struct exec;
+struct user_object;
 struct graph_memory; /* an allocation node's memory */
 struct graph;
 
@@ -35,12 +36,18 @@ struct node {
 
 struct graph {
     struct handle handle;
-    struct node_list nodes; /* in the order they were added */
-    struct node *parent;    /* the node it is the child graph of */
-    bool has_memory;        /* allocation or free nodes: many operations are then off */
-    bool capturing;         /* a capture writes into it */
-    struct exec *execs;     /* made from it */
+    struct node_list nodes;      /* in the order they were added */
+    struct node *parent;         /* the node it is the child graph of */
+    bool has_memory;             /* allocation or free nodes: many operations are then off */
+    bool capturing;              /* a capture writes into it */
+    struct held_object *objects; /* of the program's, counted */
+    struct exec *execs;          /* made from it */
 };
+
+/* References to the program's objects, given back when the graph ends; false: no memory, or not that many. */
+bool graph_hold_object(struct graph *graph, struct user_object *object, unsigned count);
+bool graph_drop_object(struct graph *graph, const struct user_object *object, unsigned count);
+void user_object_release(struct user_object *object, unsigned count);
 
 struct graph *graph_get(CUgraph handle);
 struct graph *graph_new(void);

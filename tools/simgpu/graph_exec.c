@@ -183,11 +183,6 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 
 /* ---- running ---- */
 
-struct host_calls {
-    CUDA_HOST_NODE_PARAMS *calls;
-    size_t count;
-};
-
 /* What an earlier launch left: freed now, or a reason not to launch. */
 static CUresult settle_earlier(struct exec *exec)
 {
@@ -202,7 +197,7 @@ static CUresult settle_earlier(struct exec *exec)
     return CUDA_SUCCESS;
 }
 
-static CUresult run_step(const struct work *step, struct host_calls *host)
+static CUresult run_step(const struct work *step)
 {
     switch (step->type) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
@@ -210,7 +205,7 @@ static CUresult run_step(const struct work *step, struct host_calls *host)
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return fill_run(&step->fill);
     case CU_GRAPH_NODE_TYPE_HOST:
-        host->calls[host->count++] = step->host;
+        entry_call_later(step->host.fn, step->host.userData);
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return graph_memory_begin(step->memory);
@@ -224,7 +219,7 @@ static CUresult run_step(const struct work *step, struct host_calls *host)
     }
 }
 
-static CUresult launch(CUgraphExec handle, CUstream stream_handle, struct host_calls *host)
+static CUresult launch(CUgraphExec handle, CUstream stream_handle)
 {
     struct exec *exec = handle_get(handle, HANDLE_GRAPH_EXEC);
     struct stream *stream;
@@ -235,23 +230,15 @@ static CUresult launch(CUgraphExec handle, CUstream stream_handle, struct host_c
         result = settle_earlier(exec);
     if (result != CUDA_SUCCESS)
         return result;
-    host->calls = exec->count ? calloc(exec->count, sizeof *host->calls) : NULL;
-    if (exec->count && !host->calls)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++)
         if (!exec->disabled[i])
-            result = run_step(&exec->steps[i], host);
+            result = run_step(&exec->steps[i]);
     return result;
 }
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
-    struct host_calls host = {0};
-    CUresult result = CALL("cuGraphLaunch", NEEDS_CONTEXT, launch(exec, stream, &host));
-    for (size_t i = 0; i < host.count; i++)
-        host.calls[i].fn(host.calls[i].userData);
-    free(host.calls);
-    return result;
+    return CALL("cuGraphLaunch", NEEDS_CONTEXT, launch(exec, stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
@@ -278,6 +265,66 @@ EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
 }
 
 /* ---- changing ---- */
+
+static struct work *step_of(CUgraphExec handle, CUgraphNode node, CUgraphNodeType type)
+{
+    struct exec *exec = handle_get(handle, HANDLE_GRAPH_EXEC);
+    for (size_t i = 0; exec && i < exec->count; i++)
+        if (exec->origins[i] == (const struct node *)node && exec->steps[i].type == type)
+            return &exec->steps[i];
+    return NULL;
+}
+
+static CUresult set_step(struct work *step, const struct work *next)
+{
+    if (!step || !next)
+        return CUDA_ERROR_INVALID_VALUE;
+    *step = *next;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                                  const CUDA_KERNEL_NODE_PARAMS *kernel)
+{
+    struct work next = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    if (kernel)
+        next.kernel = *kernel;
+    return CALL("cuGraphExecKernelNodeSetParams", NEEDS_INIT,
+                set_step(step_of(exec, node, next.type), kernel ? &next : NULL));
+}
+
+EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
+                                               CUcontext context)
+{
+    (void)context;
+    struct work next = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    if (copy)
+        next.copy = *copy;
+    return CALL("cuGraphExecMemcpyNodeSetParams", NEEDS_INIT,
+                set_step(step_of(exec, node, next.type), copy ? &next : NULL));
+}
+
+EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                               const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
+{
+    (void)context;
+    struct work next = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+    if (fill)
+        next.fill =
+            (struct fill){fill->dst, fill->pitch, fill->width, fill->height, fill->value, fill->elementSize};
+    return CALL("cuGraphExecMemsetNodeSetParams", NEEDS_INIT,
+                set_step(step_of(exec, node, next.type), fill ? &next : NULL));
+}
+
+EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                             const CUDA_HOST_NODE_PARAMS *host)
+{
+    struct work next = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    if (host)
+        next.host = *host;
+    return CALL("cuGraphExecHostNodeSetParams", NEEDS_INIT,
+                set_step(step_of(exec, node, next.type), host ? &next : NULL));
+}
 
 /* Takes over the parameters of a graph with the same nodes in the same order. */
 static CUgraphExecUpdateResult update_from(struct exec *exec, const struct exec *next)

@@ -341,21 +341,20 @@ EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f
 
 /* Host functions run at once, on the calling thread, outside the lock: they may take locks of the program's.
  */
-static CUresult host_function(CUstream handle, CUhostFn function, void *data, bool *run)
+static CUresult host_function(CUstream handle, CUhostFn function, void *data)
 {
     struct stream *stream;
     CUresult result = function ? stream_for_work(handle, &stream) : CUDA_ERROR_INVALID_VALUE;
-    *run = result == CUDA_SUCCESS && !stream->capture;
-    return result == CUDA_SUCCESS && stream->capture ? graph_capture_host(stream, function, data) : result;
+    if (result == CUDA_SUCCESS && stream->capture)
+        return graph_capture_host(stream, function, data);
+    if (result == CUDA_SUCCESS)
+        entry_call_later(function, data);
+    return result;
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
-    bool run = false;
-    CUresult result = CALL("cuLaunchHostFunc", NEEDS_CONTEXT, host_function(stream, function, data, &run));
-    if (run)
-        function(data);
-    return result;
+    return CALL("cuLaunchHostFunc", NEEDS_CONTEXT, host_function(stream, function, data));
 }
 
 EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data)

@@ -105,5 +105,17 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
                             void **values);
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int count, int threads);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, CUfunction function, int threads,
+                                                     size_t shared);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *count, CUfunction function, int threads,
+                                                              size_t shared, unsigned int flags);
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize size,
+                                          size_t shared, int limit);
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+                                                   CUoccupancyB2DSize size, size_t shared, int limit,
+                                                   unsigned int flags);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 
 #endif
