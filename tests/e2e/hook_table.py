@@ -12,8 +12,8 @@ Prototype = namedtuple("Prototype", "name runtime parameters")  # parameters: [(
 
 def symbols():
     text = (HOOKS / "symbols.h").read_text().replace("\\\n", " ")
-    rows = re.findall(r'\sX\((\w+),\s*"(\w+)",\s*(\d+),\s*(\w+),\s*(\w+),\s*(\w+)\)', text)
-    return [Symbol(name, bare, int(since), stream, library, family) for name, bare, since, stream, library, family in rows]
+    rows = re.findall(r'\sX\((\w+),\s*"([\w:]+)",\s*(\d+),\s*(\w+),\s*(\w+),\s*(\w+)\)', text)
+    return [Symbol(name, bare, int(since), *rest) for name, bare, since, *rest in rows]
 
 
 def version():

@@ -43,7 +43,7 @@ static size_t last_pitch;
 #define PLACE(name, type, allocate, release)                                                                 \
     __attribute__((noinline)) static void name(void)                                                         \
     {                                                                                                        \
-        for (int turn = 0; turn < 2; turn++) {                                                               \
+        for (volatile int turn = 0; turn < 2; turn++) {                                                      \
             type block = 0;                                                                                  \
             int rc = (int)(allocate);                                                                        \
             (void)turn;                                                                                      \
