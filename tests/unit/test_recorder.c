@@ -50,10 +50,12 @@ void capture_take(struct raw_stack *stack)
 
 void capture_python_name(const struct python_frame *frame, struct python_name *name)
 {
+    /* Two code objects are of one function, as when a module is loaded twice. */
+    unsigned function = (unsigned)frame->fingerprint / 2;
     names_asked++;
-    snprintf(name->function, sizeof name->function, "function%u", (unsigned)frame->fingerprint % 3);
+    snprintf(name->function, sizeof name->function, "function%u", function);
     snprintf(name->file, sizeof name->file, "file.py");
-    name->line = (int32_t)frame->fingerprint + 1;
+    name->line = (int32_t)function + 1;
 }
 
 void capture_modules_changed(void)
@@ -191,8 +193,8 @@ static void test_an_allocation_is_recorded_with_its_stack(void **state)
     assert_int_equal(first->offset, 0x17); /* the address less the module's bias */
     assert_int_equal(second->module, CATALOG_NONE);
     assert_int_equal(second->offset, 0x1007);
-    assert_string_equal(catalog_string(catalog, third->function), "function1");
-    assert_int_equal(third->line, 8);
+    assert_string_equal(catalog_string(catalog, third->function), "function3");
+    assert_int_equal(third->line, 4);
     assert_int_equal(recording.process.pid, getpid());
     assert_string_equal(catalog_string(catalog, recording.notes[0]), "A sentence from capture.");
     recording_release(&recording);
