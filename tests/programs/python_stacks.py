@@ -414,21 +414,24 @@ class Loader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
+    count = 0
+
     def __init__(self, f):
-        self.f = f
+        Finder.count += 1
+        self.f, self.name = f, f"made_up_{Finder.count}"
 
     def find_spec(self, name, path, target=None):
-        return importlib.util.spec_from_loader(name, Loader(self.f)) if name == "made_up" else None
+        return importlib.util.spec_from_loader(name, Loader(self.f)) if name == self.name else None
 
 
 def imported(f):
     finder = Finder(f)
     sys.meta_path.insert(0, finder)
     try:
-        import made_up  # noqa: F401
+        __import__(finder.name)
     finally:
         sys.meta_path.remove(finder)
-        sys.modules.pop("made_up", None)
+        sys.modules.pop(finder.name, None)
 
 
 def größe(f):
