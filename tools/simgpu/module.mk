@@ -65,3 +65,20 @@ $(BUILD)/simgpu/libcudart_static.a: $(call objects,cudart_static,$(RUNTIME_SOURC
 $(BUILD)/simgpu/abi_facts.so: tests/unit/abi/facts.c tests/unit/abi/facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -w -Isrc -fPIC -shared $< -o $@ $(addprefix -I,$(wildcard $(CUDA_HOME)/include))
+
+# Programs that test_simgpu_runtime runs.
+SIM_TESTS := $(addprefix $(BUILD)/simgpu/tests/,runtime_12 runtime_13 runtime_static lookup interposer.so)
+unit-programs: $(SIM_TESTS)
+SIM_TEST_CC = @mkdir -p $(@D); $(CC) $(COMMON) $(CFLAGS) $(SAN)
+
+$(BUILD)/simgpu/tests/runtime_static: tests/unit/simgpu/runtime_program.c $(BUILD)/simgpu/libcudart_static.a
+	$(SIM_TEST_CC) $^ -ldl -lpthread -o $@
+
+$(BUILD)/simgpu/tests/runtime_%: tests/unit/simgpu/runtime_program.c $(BUILD)/simgpu/libcudart.so.%
+	$(SIM_TEST_CC) $^ -o $@
+
+$(BUILD)/simgpu/tests/lookup: tests/unit/simgpu/lookup_program.c
+	$(SIM_TEST_CC) $< -ldl -o $@
+
+$(BUILD)/simgpu/tests/interposer.so: tests/unit/simgpu/interposer.c
+	$(SIM_TEST_CC) -fPIC -shared $< -ldl -o $@
