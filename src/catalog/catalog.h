@@ -44,7 +44,8 @@
     X(GRAPH, "graph", DRIVER, true)                                                                          \
     X(IPC, "ipc", DRIVER, false)                                                                             \
     X(EXTERNAL, "external", DRIVER, false)                                                                   \
-    X(TORCH, "torch", FRAMEWORK, true)
+    X(TORCH, "torch", FRAMEWORK, true)                                                                       \
+    X(ALLOCATOR, "allocator", FRAMEWORK, true)
 
 #define AS_SPACE(symbol, ...)  SPACE_##symbol,
 #define AS_FAMILY(symbol, ...) FAMILY_##symbol,

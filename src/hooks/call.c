@@ -118,7 +118,7 @@ void call_freed(struct call *call, CUresult rc, const struct freeing *freeing)
 void *call_begin_runtime(struct call *call, enum hook_id hook, const void *caller)
 {
     call->entry_errno = errno;
-    void *real = real_runtime(hook, caller);
+    void *real = real_of_caller(hook, caller);
     if (real == NULL) {
         errno = call->entry_errno;
         return NULL;

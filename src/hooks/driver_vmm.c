@@ -212,8 +212,10 @@ HOOK(cuMemMap, (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAl
         enum handle_kind kind = count_reference(handle, 1);
         if (kind == HANDLE_WITHOUT_SIZE)
             set_size(handle, bytes);
-        if (kind != HANDLE_OF_MULTICAST)
+        if (kind != HANDLE_OF_MULTICAST) {
             record_retain(KEY_HANDLE, handle);
+            record_map(address, bytes, handle);
+        }
         remember_mapping(address, bytes, handle);
     }
     return call_end(&call, rc);
@@ -259,11 +261,15 @@ HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes))
 {
     FORWARD(cuMemUnmap);
     struct mapping *taken = call.acts ? take_mappings(address, bytes) : NULL;
-    for (struct mapping *mapping = taken; mapping != NULL; mapping = mapping->next)
+    for (struct mapping *mapping = taken; mapping != NULL; mapping = mapping->next) {
+        record_unmap(mapping->start);
         release(&call, &mapping->freeing, mapping->handle);
+    }
     CUresult rc = REAL(address, bytes);
-    for (struct mapping *mapping = taken; mapping != NULL && rc != CUDA_SUCCESS; mapping = mapping->next)
+    for (struct mapping *mapping = taken; mapping != NULL && rc != CUDA_SUCCESS; mapping = mapping->next) {
         call_freed(&call, rc, &mapping->freeing);
+        record_map(mapping->start, mapping->bytes, mapping->handle);
+    }
     end_mappings(taken, rc == CUDA_SUCCESS);
     return call_end(&call, rc);
 }

@@ -190,6 +190,13 @@ void *loaded_in_file(const char *file, const char *name)
     return find.address;
 }
 
+void *loaded_anywhere(const char *name)
+{
+    struct by_name find = {.called = "", .prefix = true, .symbol = name};
+    dl_iterate_phdr(find_by_name, &find);
+    return find.address;
+}
+
 struct mapped_set {
     const void *const *addresses;
     bool *mapped;

@@ -43,6 +43,9 @@ void *loaded_in_dependencies(const void *caller, const char *name);
 /* Any loaded runtime's function, the first loaded first. */
 void *loaded_in_any_runtime(const char *name);
 
+/* Any file's function of that name but ours, the first loaded first. */
+void *loaded_anywhere(const char *name);
+
 /* `name` in the file called `file`; NULL when there is none. */
 void *loaded_in_file(const char *file, const char *name);
 

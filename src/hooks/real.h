@@ -7,8 +7,8 @@
  *   - the export of the loaded driver.
  * It never points into this library: a driver that resolves its own exports hands our hooks back.
  *
- * A runtime's function depends on who calls: two runtimes can live in one process, and an extension
- * module brings its own, out of reach of any global search. It is looked for once for each calling
+ * A runtime's or a framework's function depends on who calls: two runtimes can live in one process, and an
+ * extension module brings its own, out of reach of any global search. It is looked for once for each calling
  * file and function.
  */
 #ifndef HOOKS_REAL_H
@@ -20,7 +20,8 @@
 
 /* NULL when there is none. */
 void *real_driver(enum hook_id id);
-void *real_runtime(enum hook_id id, const void *caller);
+/* A runtime's or a framework's. */
+void *real_of_caller(enum hook_id id, const void *caller);
 
 /* A look-up of the program returned `address` for this variant. */
 void real_learn_driver(enum hook_id id, void *address);

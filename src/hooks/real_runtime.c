@@ -1,7 +1,7 @@
 /*
- * The runtime's real functions (real.h): one table of pointers for each file that calls. A table is filled as
- * its file calls one function after the other, and never moves; the few files that call the runtime are found
- * by a linear scan.
+ * The runtime's and the frameworks' real functions (real.h): one table of pointers for each file that calls.
+ * A table is filled as its file calls one function after the other, and never moves; the few files that call
+ * them are found by a linear scan.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,22 +10,24 @@
 #include "hooks/loader.h"
 #include "hooks/real.h"
 
-#define FIRST         HOOK_cudaGetDriverEntryPoint
-#define RUNTIME_HOOKS (HOOK_COUNT - FIRST)
-#define CALLERS_MAX   128
+#define FIRST        HOOK_cudaGetDriverEntryPoint
+#define CALLER_HOOKS (HOOK_COUNT - FIRST)
+#define CALLERS_MAX  128
 
-_Static_assert(HOOK_cudaExternalMemoryGetMappedMipmappedArray == HOOK_COUNT - 1,
-               "the runtime's rows come last");
+#define OF_CALLER(name, ...) _Static_assert(HOOK_##name >= FIRST, "the driver's rows come first");
+RUNTIME_SYMBOLS(OF_CALLER)
+FRAMEWORK_SYMBOLS(OF_CALLER)
+#undef OF_CALLER
 
 struct caller {
     _Atomic uintptr_t start, end; /* of the file; start 0: nobody's */
-    _Atomic(void *) functions[RUNTIME_HOOKS];
+    _Atomic(void *) functions[CALLER_HOOKS];
 };
 
 static struct caller callers[CALLERS_MAX];
 static atomic_flag adding = ATOMIC_FLAG_INIT;
 /* What some look-up found, for callers that nothing else is known of. */
-static _Atomic(void *) learned[RUNTIME_HOOKS];
+static _Atomic(void *) learned[CALLER_HOOKS];
 
 static struct caller *find_caller(uintptr_t address)
 {
@@ -50,7 +52,7 @@ static struct caller *add_caller(const void *address)
             free_slot = &callers[i];
     }
     if (free_slot != NULL) {
-        for (int i = 0; i < RUNTIME_HOOKS; i++)
+        for (int i = 0; i < CALLER_HOOKS; i++)
             atomic_store_explicit(&free_slot->functions[i], NULL, memory_order_relaxed);
         atomic_store_explicit(&free_slot->end, range.end, memory_order_relaxed);
         atomic_store_explicit(&free_slot->start, range.start, memory_order_release);
@@ -77,7 +79,19 @@ static void *search(enum hook_id id, const void *caller)
     return found != NULL ? found : loaded_in_any_runtime(name);
 }
 
-void *real_runtime(enum hook_id id, const void *caller)
+/* A framework's libraries are loaded out of reach of a global search, together. This can be inside a lock of
+ * theirs, which code that the dynamic linker runs under its own may want: so dlsym is not asked. */
+static void *search_framework(enum hook_id id, const void *caller)
+{
+    const char *name = hook_symbols[id].name;
+    struct elf_image own;
+    void *found = loaded_image_of(caller, &own) ? elf_image_address(&own, name) : NULL;
+    if (found == NULL)
+        found = loaded_in_dependencies(caller, name);
+    return found != NULL ? found : loaded_anywhere(name);
+}
+
+void *real_of_caller(enum hook_id id, const void *caller)
 {
     struct caller *known = find_caller((uintptr_t)caller);
     void *function = NULL;
@@ -86,7 +100,8 @@ void *real_runtime(enum hook_id id, const void *caller)
     if (known != NULL)
         function = atomic_load_explicit(&known->functions[id - FIRST], memory_order_acquire);
     if (function == NULL) {
-        function = search(id, caller);
+        function =
+            hook_symbols[id].library == HOOK_FRAMEWORK ? search_framework(id, caller) : search(id, caller);
         if (known != NULL && function != NULL)
             atomic_store_explicit(&known->functions[id - FIRST], function, memory_order_release);
     }
@@ -107,12 +122,12 @@ void real_learn_runtime(enum hook_id id, void *address, const void *caller)
 
 static void forget_unmapped(_Atomic(void *) *functions)
 {
-    const void *addresses[RUNTIME_HOOKS];
-    bool mapped[RUNTIME_HOOKS];
-    for (int i = 0; i < RUNTIME_HOOKS; i++)
+    const void *addresses[CALLER_HOOKS];
+    bool mapped[CALLER_HOOKS];
+    for (int i = 0; i < CALLER_HOOKS; i++)
         addresses[i] = atomic_load_explicit(&functions[i], memory_order_acquire);
-    loaded_which_are_mapped(addresses, mapped, RUNTIME_HOOKS);
-    for (int i = 0; i < RUNTIME_HOOKS; i++) {
+    loaded_which_are_mapped(addresses, mapped, CALLER_HOOKS);
+    for (int i = 0; i < CALLER_HOOKS; i++) {
         if (addresses[i] != NULL && !mapped[i])
             atomic_store_explicit(&functions[i], NULL, memory_order_release);
     }

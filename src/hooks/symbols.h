@@ -9,12 +9,12 @@
  *   bare name      what a program passes to cuGetProcAddress, and what a report calls the API
  *   since          the CUDA version from which cuGetProcAddress(bare name) means this variant: NNNN
  *                  of PFN_name_vNNNN in NVIDIA's cudaTypedefs.h. For the runtime, whose symbols are
- *                  asked for by name alone, the version that first had the symbol
+ *                  asked for by name alone, the version that first had the symbol; 0 outside CUDA
  *   stream         LEGACY, or PER_THREAD for the _ptsz variant, whose stream 0 is the thread's own
- *   library        DRIVER (libcuda.so.1), RUNTIME (libcudart.so.*) or SYSTEM (libc)
+ *   library        DRIVER (libcuda.so.1), RUNTIME (libcudart.so.*), FRAMEWORK (libc10.so) or SYSTEM (libc)
  *   family         what the API is about, as the accounting names it
  *
- * The order of rows means nothing, but the runtime's come last.
+ * The order of rows means nothing, but the runtime's come after the driver's, and then the frameworks'.
  */
 #ifndef HOOKS_SYMBOLS_H
 #define HOOKS_SYMBOLS_H
@@ -155,6 +155,20 @@
     X(cudaExternalMemoryGetMappedMipmappedArray, "cudaExternalMemoryGetMappedMipmappedArray",               \
       10000, LEGACY, RUNTIME, external)
 
+/* Of PyTorch's libc10, under their C++ names (c10/core/Allocator.h): each block that its caching allocator
+ * hands out or takes back, and each time it gives up. A row for each spelling of the arguments' types. */
+#define FRAMEWORK_SYMBOLS(X)                                                                                \
+    X(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, "c10::reportMemoryUsageToProfiler",            \
+      0, LEGACY, FRAMEWORK, torch)                                                                          \
+    X(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE, "c10::reportMemoryUsageToProfiler",            \
+      0, LEGACY, FRAMEWORK, torch)                                                                          \
+    X(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, "c10::reportOutOfMemoryToProfiler",              \
+      0, LEGACY, FRAMEWORK, torch)                                                                          \
+    X(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, "c10::reportOutOfMemoryToProfiler",              \
+      0, LEGACY, FRAMEWORK, torch)                                                                          \
+    X(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE, "c10::reportOutOfMemoryToProfiler",              \
+      0, LEGACY, FRAMEWORK, torch)
+
 /* Hooked in libc: how a program comes by the driver's functions, and the ways out of a process. */
 #define SYSTEM_SYMBOLS(X)                                                                                   \
     X(dlsym, "dlsym", 0, LEGACY, SYSTEM, loader)                                                            \
@@ -163,15 +177,16 @@
     X(_Exit, "_Exit", 0, LEGACY, SYSTEM, process)
 /* clang-format on */
 
-/* What has a real pointer of its own and is given out by dlsym and cuGetProcAddress. */
-#define HOOKED_SYMBOLS(X) DRIVER_SYMBOLS(X) RUNTIME_SYMBOLS(X)
+/* What has a real pointer of its own. Of these dlsym and cuGetProcAddress give out the driver's and the
+ * runtime's. */
+#define HOOKED_SYMBOLS(X) DRIVER_SYMBOLS(X) RUNTIME_SYMBOLS(X) FRAMEWORK_SYMBOLS(X)
 
 #define AS_HOOK(name, ...) HOOK_##name,
 enum hook_id { HOOKED_SYMBOLS(AS_HOOK) HOOK_COUNT };
 #undef AS_HOOK
 
 enum hook_stream { HOOK_LEGACY, HOOK_PER_THREAD };
-enum hook_library { HOOK_DRIVER, HOOK_RUNTIME };
+enum hook_library { HOOK_DRIVER, HOOK_RUNTIME, HOOK_FRAMEWORK };
 
 struct hook_symbol {
     const char *name, *bare;

@@ -24,7 +24,9 @@
       FIELD_SITE | FIELD_SIZE | FIELD_ERROR | FIELD_FREE_BYTES |                                             \
           FIELD_TOTAL_BYTES)       /* … and for want of memory */                                          \
     X(FOREIGN_FREE, 23, FIELD_KEY) /* a free, forwarded, of something never seen */                          \
-    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* what the driver says is free */
+    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* what the driver says is free */    \
+    X(MAP, 40, FIELD_SITE | FIELD_KEY | FIELD_SIZE) /* memory of that site can be reached at that address */ \
+    X(UNMAP, 41, FIELD_KEY)                         /* … and no longer */
 
 enum event_field {
     FIELD_SITE = 1 << 0,
@@ -63,7 +65,9 @@ enum key_space {
     KEY_HANDLE,     /* CUmemGenericAllocationHandle */
     KEY_ARRAY,      /* CUarray, CUmipmappedArray */
     KEY_GRAPH,      /* allocation nodes of graphs */
-    KEY_FRAMEWORK,  /* addresses a framework's allocator hands out inside its own driver blocks */
+    KEY_FRAMEWORK,  /* addresses PyTorch's allocator hands out inside its own driver blocks */
+    KEY_ALLOCATOR,  /* the same for other allocators: a space each, since one may hand on another's memory */
+    KEY_ALLOCATOR_LAST = KEY_ALLOCATOR + 5, /* … and this one for all further ones */
     KEY_SPACE_COUNT
 };
 

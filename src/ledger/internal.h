@@ -2,11 +2,17 @@
 #ifndef LEDGER_INTERNAL_H
 #define LEDGER_INTERNAL_H
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "ledger/history.h"
 #include "ledger/ledger.h"
 
-struct block_entry;
+struct block_entry {
+    struct block block;
+    uint64_t birth;           /* the number of the event that began it */
+    struct block_entry *next; /* among those kept for the fullest moment (segments.h) */
+    UT_hash_handle hh;
+};
 
 struct space_record {
     struct ledger_space is;
@@ -17,10 +23,22 @@ struct site_record {
     struct space_record *space; /* NULL until the site's first event */
     struct totals totals;
     enum layer layer;
+    uint32_t user;  /* a framework's: its bit in struct segment; 0 before its first block */
     uint64_t epoch; /* of its space, when the two fields below were noted */
     uint64_t bytes_at_peak, blocks_at_peak;
     uint64_t failed, first_time_ns, last_time_ns;
     struct history *history; /* from the second allocation on; NULL before, and when memory ran out */
+};
+
+/* Of segments.h. */
+struct segments {
+    bool active; /* a framework's block was seen */
+    struct segment *tree;
+    struct pool pool;
+    struct list fullest;    /* struct fullest */
+    struct list frameworks; /* uint32_t: string ids of the allocators' names, by number */
+    uint64_t ended_start, ended_size;
+    uint32_t ended_users; /* of the segment that ended last */
 };
 
 struct ledger {
@@ -33,6 +51,7 @@ struct ledger {
     struct list spaces; /* struct space_record */
     struct list ooms;   /* struct oom */
     struct list memory; /* struct memory_sample */
+    struct segments segments;
 };
 
 /* Notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */

@@ -9,20 +9,15 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/list.h"
 #include "ledger/internal.h"
+#include "ledger/segments.h"
 
 #define MEMORY_SAMPLES_MAX 256 /* devices */
 
 /* The key of the table's first entry, which is no block and always there: uthash gives its table back with
  * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
 #define NO_BLOCK UINT64_MAX
-
-struct block_entry {
-    struct block block;
-    UT_hash_handle hh;
-};
 
 /* Block keys are addresses, equal in their low bits: one multiplication spreads them. */
 #undef HASH_FUNCTION
@@ -33,17 +28,18 @@ struct block_entry {
         (hash) = (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);                                  \
     } while (0)
 
-static bool insert_block(struct ledger *ledger, const struct block *block)
+static struct block_entry *insert_block(struct ledger *ledger, const struct block *block)
 {
     struct block_entry *entry = pool_get(&ledger->block_pool);
     if (entry == NULL)
-        return false;
+        return NULL;
     entry->block = *block;
+    entry->birth = ledger->counters.events;
     HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
     if (hash_added(entry))
-        return true;
+        return entry;
     pool_put(&ledger->block_pool, entry);
-    return false;
+    return NULL;
 }
 
 struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
@@ -58,6 +54,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->spaces, arena, sizeof(struct space_record));
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->memory, arena, sizeof(struct memory_sample));
+    segments_init(ledger);
     return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
 }
 
@@ -171,10 +168,11 @@ static struct site_record *site_of(const struct ledger *ledger, const struct blo
     return list_at(&ledger->sites, block->site);
 }
 
-static void remove_block(struct ledger *ledger, struct block_entry *entry)
+static void remove_block(struct ledger *ledger, struct block_entry *entry, const struct site_record *site)
 {
     HASH_DEL(ledger->blocks, entry);
-    pool_put(&ledger->block_pool, entry);
+    if (segments_block_ends(ledger, entry, site))
+        pool_put(&ledger->block_pool, entry);
 }
 
 /* An allocation at a living block's address: we missed that block's end. */
@@ -189,7 +187,7 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
     ledger->counters.replaced_blocks++;
-    remove_block(ledger, entry);
+    remove_block(ledger, entry, site);
 }
 
 /* A site that allocates once has nothing to show, and a program may have many such. */
@@ -212,7 +210,8 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
                           .site = event->site,
                           .context = event->context,
                           .references = 1};
-    if (!insert_block(ledger, &block))
+    const struct block_entry *entry = insert_block(ledger, &block);
+    if (entry == NULL)
         return false;
     if (site->totals.allocs == 0)
         site->first_time_ns = event->time_ns;
@@ -225,6 +224,7 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
     site->space->is.totals.allocated_bytes += event->size;
     count(site, &ledger->counters.allocs, 1);
     add_live(site, event->size, event->time_ns);
+    segments_block_began(ledger, entry, site, event->time_ns, false);
     return true;
 }
 
@@ -244,7 +244,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
     site->totals.frees++;
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
-    remove_block(ledger, entry);
+    remove_block(ledger, entry, site);
     return true;
 }
 
@@ -264,12 +264,14 @@ static bool apply_unfree(struct ledger *ledger, const struct event *event)
                           .site = event->site,
                           .context = event->context,
                           .references = 1};
-    if (site == NULL || !insert_block(ledger, &block))
+    entry = site == NULL ? NULL : insert_block(ledger, &block);
+    if (entry == NULL)
         return false;
     site->totals.frees--;
     site->space->is.totals.frees--;
     count(site, &ledger->counters.frees, -1);
     add_live(site, event->size, event->time_ns);
+    segments_block_began(ledger, entry, site, event->time_ns, true);
     return true;
 }
 
@@ -295,7 +297,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         site->totals.teardown_frees++;
         site->space->is.totals.teardown_frees++;
         count(site, &ledger->counters.teardown_frees, 1);
-        remove_block(ledger, entry);
+        remove_block(ledger, entry, site);
     }
     return true;
 }
@@ -367,10 +369,29 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
     case EVENT_MEMORY:
         applied = apply_memory(ledger, event);
         break;
+    case EVENT_MAP:
+        applied = segments_map(ledger, event);
+        break;
+    case EVENT_UNMAP:
+        segments_unmap(ledger, block_key_number(event->key));
+        return true;
     }
     if (!applied)
         ledger->counters.dropped_events++;
     return applied;
+}
+
+bool ledger_around(struct ledger *ledger, uint64_t address, struct block *around)
+{
+    segments_start(ledger);
+    const struct segment *segment = segments_find(ledger, address);
+    if (segment == NULL)
+        return false;
+    *around = (struct block){.key = block_key(KEY_ADDRESS, segment->start),
+                             .size = segment->size,
+                             .site = segment->site,
+                             .context = segment->context};
+    return true;
 }
 
 const struct block *ledger_find(const struct ledger *ledger, uint64_t key)

@@ -96,6 +96,10 @@ void ledger_destroy(struct ledger *ledger);
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended);
 
 const struct block *ledger_find(const struct ledger *ledger, uint64_t key);
+/* The driver's block, or mapping, around an address of device, managed or pinned memory: its start, size,
+ * site and context. False when there is none. Only for who records a framework's block: it makes a table of
+ * all. */
+bool ledger_around(struct ledger *ledger, uint64_t address, struct block *around);
 /* Living blocks, oldest first (one whose free was taken back comes last), until `visit` returns false. */
 void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg);
 

@@ -137,7 +137,8 @@ static uint32_t add_site(const struct site_key *key)
 static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
 {
     struct site_key key = {.stack = stack,
-                           .api = api_string(allocation->api),
+                           .api = allocation->allocator != NULL ? learn_string(allocation->allocator)
+                                                                : api_string(allocation->api),
                            .family = (uint8_t)allocation->family,
                            .space = (uint8_t)allocation->space,
                            .device = (int16_t)allocation->device};
@@ -166,9 +167,22 @@ static bool apply(const struct event *event, struct block *ended)
     return applied;
 }
 
+/* Under the lock: a framework's block lies where the memory lies that it is a part of. */
+static void place_in_driver_block(struct allocation *allocation, struct event *event)
+{
+    struct block around;
+    if (!ledger_around(preload.ledger, allocation->key, &around))
+        return;
+    const struct site_key *key = catalog_site(preload.catalog, around.site);
+    allocation->space = (enum space_kind)key->space;
+    allocation->device = key->device;
+    event->context = around.context;
+}
+
 /* An event of a site: an allocation, or one that was refused. */
 static void record_at_site(const struct allocation *allocation, struct event *event)
 {
+    struct allocation placed = *allocation;
     int kept = errno;
     if (begin_if_idle()) {
         uint32_t stack = take_stack();
@@ -176,7 +190,9 @@ static void record_at_site(const struct allocation *allocation, struct event *ev
         if (preload_lock()) {
             /* Another thread may have finished the recording since. */
             if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING) {
-                event->site = site_of(allocation, stack);
+                if (event->type == EVENT_ALLOC && family_infos[placed.family].layer == LAYER_FRAMEWORK)
+                    place_in_driver_block(&placed, event);
+                event->site = site_of(&placed, stack);
                 apply(event, NULL); /* without a site it counts as dropped */
             }
             preload_unlock();
@@ -211,12 +227,13 @@ void record_out_of_memory(const struct allocation *allocation, int error, uint64
     record_at_site(allocation, &event);
 }
 
-/* Under the lock. A free of something never seen is an event of its own; a reference to it is nothing. */
+/* Under the lock. A free of something never seen is an event of its own, unless it is a framework's; a
+ * reference to it is nothing. */
 static bool apply_to_block(struct event *event, struct block *ended)
 {
     if (ledger_find(preload.ledger, event->key) != NULL)
         return apply(event, ended);
-    if (event->type == EVENT_FREE) {
+    if (event->type == EVENT_FREE && block_key_space(event->key) < KEY_FRAMEWORK) {
         event->type = EVENT_FOREIGN_FREE;
         apply(event, NULL);
     }
@@ -263,6 +280,35 @@ bool record_retain(enum key_space key_space, uint64_t key)
 {
     struct event event = {.type = EVENT_RETAIN, .key = block_key(key_space, key)};
     return record_plain(&event, NULL);
+}
+
+/* Under the lock: the site that memory behind a handle was created at; CATALOG_NONE for another's memory. */
+static uint32_t site_of_handle(uint64_t handle)
+{
+    const struct block *block = ledger_find(preload.ledger, block_key(KEY_HANDLE, handle));
+    const struct site_key *key = block == NULL ? NULL : catalog_site(preload.catalog, block->site);
+    return key != NULL && family_infos[key->family].owned ? block->site : CATALOG_NONE;
+}
+
+void record_map(uint64_t address, uint64_t bytes, uint64_t handle)
+{
+    struct event event = {.type = EVENT_MAP, .key = block_key(KEY_ADDRESS, address), .size = bytes};
+    int kept = errno;
+    if (preload_lock()) {
+        if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING &&
+            (event.site = site_of_handle(handle)) != CATALOG_NONE) {
+            event.time_ns = preload_now_ns();
+            apply(&event, NULL);
+        }
+        preload_unlock();
+    }
+    errno = kept;
+}
+
+void record_unmap(uint64_t address)
+{
+    struct event event = {.type = EVENT_UNMAP, .key = block_key(KEY_ADDRESS, address)};
+    record_plain(&event, NULL);
 }
 
 void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes)

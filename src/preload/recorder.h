@@ -17,7 +17,8 @@
 
 /* An allocation that the driver granted or refused. */
 struct allocation {
-    const char *api; /* a string literal: the outermost API's name without version and _ptsz suffixes */
+    const char *api;       /* a string literal: the outermost API's name without version and _ptsz suffixes */
+    const char *allocator; /* where not NULL, in place of `api`: a name in memory of the caller's */
     enum family family;
     enum space_kind space;
     int device;       /* ordinal; -1 when the space is not tied to a device */
@@ -32,7 +33,9 @@ struct allocation {
 bool hook_enter(void);
 void hook_leave(void);
 
-/* After the real call returned success. */
+/* After the real call returned success. A block of a framework's allocator is recorded with that allocator's
+ * lock held; its space, device and context become those of the driver's block around it, where there is one.
+ */
 void record_allocation(const struct allocation *allocation);
 /* After it returned an error; `key` is ignored. Pass free and total only for an error that means "no memory",
  * as the driver tells them (0, 0 when it would not). */
@@ -40,19 +43,26 @@ void record_failure(const struct allocation *allocation, int error);
 void record_out_of_memory(const struct allocation *allocation, int error, uint64_t free_bytes,
                           uint64_t total_bytes);
 
-/* Before the real call. The block, as it was, goes to *ended, for record_unfree() when the driver refuses.
- * False, and a foreign free is counted, when no such block lives: do not call record_unfree() then. */
+/* Before the real call, or before a framework's allocator can hand the address out again. The block, as it
+ * was, goes to *ended, for record_unfree() when the driver refuses. False when no such block lives: do not
+ * call record_unfree() then. Unless it would be a framework's, a foreign free is counted. */
 bool record_free(enum key_space key_space, uint64_t key, struct block *ended);
 void record_unfree(const struct block *ended);
-/* One more reference to a living block: it takes one more record_free() to end it. False, and nothing is recorded, when
- * no such block lives. */
+/* One more reference to a living block: it takes one more record_free() to end it. False, and nothing is
+ * recorded, when no such block lives. */
 bool record_retain(enum key_space key_space, uint64_t key);
+
+/* After a handle's memory was mapped at an address: nothing for a handle that no block lives under. Before it
+ * is unmapped there. */
+void record_map(uint64_t address, uint64_t bytes, uint64_t handle);
+void record_unmap(uint64_t address);
 
 /* A small number for a context handle, from 1; the same handle gives the same number until the context ends.
  */
 uint32_t recorder_context(const void *context);
 /* Before the real call that is sure to end a context, or after one that did: every block of it ends as
- * teardown, and its handle may come to mean another context. Nothing happens for one that no block was recorded in. */
+ * teardown, and its handle may come to mean another context. Nothing happens for one that no block was
+ * recorded in. */
 void record_teardown(const void *context);
 
 /* The driver's own figures for a device. */

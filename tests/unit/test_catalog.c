@@ -269,11 +269,13 @@ static void test_spaces_and_families_are_the_documented_ones(void **state)
         const char *name;
         enum layer layer;
         bool owned;
-    } families[FAMILY_COUNT] = {
-        {"plain", LAYER_DRIVER, true},  {"pitched", LAYER_DRIVER, true},    {"managed", LAYER_DRIVER, true},
-        {"pool", LAYER_DRIVER, true},   {"vmm", LAYER_DRIVER, true},        {"array", LAYER_DRIVER, true},
-        {"pinned", LAYER_DRIVER, true}, {"registered", LAYER_DRIVER, true}, {"graph", LAYER_DRIVER, true},
-        {"ipc", LAYER_DRIVER, false},   {"external", LAYER_DRIVER, false},  {"torch", LAYER_FRAMEWORK, true}};
+    } families[FAMILY_COUNT] = {{"plain", LAYER_DRIVER, true},       {"pitched", LAYER_DRIVER, true},
+                                {"managed", LAYER_DRIVER, true},     {"pool", LAYER_DRIVER, true},
+                                {"vmm", LAYER_DRIVER, true},         {"array", LAYER_DRIVER, true},
+                                {"pinned", LAYER_DRIVER, true},      {"registered", LAYER_DRIVER, true},
+                                {"graph", LAYER_DRIVER, true},       {"ipc", LAYER_DRIVER, false},
+                                {"external", LAYER_DRIVER, false},   {"torch", LAYER_FRAMEWORK, true},
+                                {"allocator", LAYER_FRAMEWORK, true}};
     for (int i = 0; i < FAMILY_COUNT; i++) {
         assert_string_equal(family_infos[i].name, families[i].name);
         assert_int_equal(family_infos[i].layer, families[i].layer);

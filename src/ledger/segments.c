@@ -1,0 +1,315 @@
+/*
+ * Segments by address and the fullest moment of each device (segments.h). The tree is a treap: a search tree
+ * by address that is a heap by priority, and a priority is a hash of the address, so that it stays shallow
+ * whatever the order of addresses and is the same for the same events.
+ */
+#include "ledger/segments.h"
+
+#include "ledger/ledger.h"
+
+void segments_init(struct ledger *ledger)
+{
+    struct segments *segments = &ledger->segments;
+    pool_init(&segments->pool, ledger->arena, sizeof(struct segment));
+    list_init(&segments->fullest, ledger->arena, sizeof(struct fullest));
+    list_init(&segments->frameworks, ledger->arena, sizeof(uint32_t));
+}
+
+static uint64_t priority(const struct segment *segment)
+{
+    uint64_t hash = segment->start * UINT64_C(0x9e3779b97f4a7c15);
+    return (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+static void insert(struct segment **link, struct segment *added)
+{
+    while (*link != NULL && priority(*link) >= priority(added))
+        link = added->start < (*link)->start ? &(*link)->left : &(*link)->right;
+    struct segment *rest = *link, **left = &added->left, **right = &added->right;
+    *link = added;
+    while (rest != NULL) {
+        if (rest->start < added->start) {
+            *left = rest;
+            left = &rest->right;
+            rest = rest->right;
+        } else {
+            *right = rest;
+            right = &rest->left;
+            rest = rest->left;
+        }
+    }
+    *left = *right = NULL;
+}
+
+/* Takes the segment that starts at `start` out; NULL when there is none. */
+static struct segment *take(struct segment **link, uint64_t start)
+{
+    while (*link != NULL && (*link)->start != start)
+        link = start < (*link)->start ? &(*link)->left : &(*link)->right;
+    struct segment *taken = *link;
+    if (taken == NULL)
+        return NULL;
+    struct segment *left = taken->left, *right = taken->right;
+    while (left != NULL && right != NULL) {
+        if (priority(left) >= priority(right)) {
+            *link = left;
+            link = &left->right;
+            left = left->right;
+        } else {
+            *link = right;
+            link = &right->left;
+            right = right->left;
+        }
+    }
+    *link = left != NULL ? left : right;
+    return taken;
+}
+
+struct segment *segments_find(const struct ledger *ledger, uint64_t address)
+{
+    struct segment *at = ledger->segments.tree, *below = NULL;
+    while (at != NULL) {
+        if (at->start <= address)
+            below = at;
+        at = at->start <= address ? at->right : at->left;
+    }
+    return below != NULL && address - below->start < below->size ? below : NULL;
+}
+
+/* As deep as the tree, whose depth is a few times the logarithm of its size. */
+static void each(const struct segment *tree, void (*visit)(const struct segment *, void *), void *arg)
+{
+    for (; tree != NULL; tree = tree->right) {
+        each(tree->left, visit, arg);
+        visit(tree, arg);
+    }
+}
+
+void segments_each(const struct ledger *ledger, void (*visit)(const struct segment *, void *), void *arg)
+{
+    each(ledger->segments.tree, visit, arg);
+}
+
+static int device_of(const struct ledger *ledger, uint32_t site)
+{
+    return catalog_site(ledger->catalog, site)->device;
+}
+
+static struct fullest *find_fullest(const struct ledger *ledger, int device)
+{
+    for (uint32_t i = 0; i < ledger->segments.fullest.count; i++) {
+        struct fullest *fullest = list_at(&ledger->segments.fullest, i);
+        if (fullest->device == device)
+            return fullest;
+    }
+    return NULL;
+}
+
+const struct fullest *segments_fullest(const struct ledger *ledger, int device)
+{
+    return find_fullest(ledger, device);
+}
+
+static const struct space_record *device_space(const struct ledger *ledger, enum layer layer, int device)
+{
+    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
+        const struct space_record *space = list_at(&ledger->spaces, i);
+        if (space->is.layer == layer && space->is.kind == SPACE_DEVICE && space->is.device == device)
+            return space;
+    }
+    return NULL;
+}
+
+static uint64_t live_in(const struct space_record *space)
+{
+    return space == NULL ? 0 : space->is.totals.live_bytes;
+}
+
+/* What was kept for a moment that is not the fullest any more. */
+static void give_back(struct ledger *ledger, struct fullest *fullest)
+{
+    while (fullest->blocks != NULL) {
+        struct block_entry *entry = fullest->blocks;
+        fullest->blocks = entry->next;
+        pool_put(&ledger->block_pool, entry);
+    }
+    while (fullest->segments != NULL) {
+        struct segment *segment = fullest->segments;
+        fullest->segments = segment->next;
+        pool_put(&ledger->segments.pool, segment);
+    }
+}
+
+/* A device is looked at from its first framework's block on; the driver's peak may be over by then. */
+static struct fullest *reach_fullest(struct ledger *ledger, int device)
+{
+    struct fullest *fullest = find_fullest(ledger, device);
+    if (fullest == NULL) {
+        fullest = list_reach(&ledger->segments.fullest, ledger->segments.fullest.count);
+        if (fullest == NULL)
+            return NULL;
+        fullest->device = device;
+        fullest->driver = device_space(ledger, LAYER_DRIVER, device);
+        if (fullest->driver != NULL) {
+            fullest->driver_bytes = fullest->driver->is.totals.peak_bytes;
+            fullest->time_ns = fullest->driver->is.totals.peak_time_ns;
+        }
+    }
+    if (fullest->driver == NULL)
+        fullest->driver = device_space(ledger, LAYER_DRIVER, device);
+    if (fullest->framework == NULL)
+        fullest->framework = device_space(ledger, LAYER_FRAMEWORK, device);
+    return fullest;
+}
+
+/* Something grew on a device. */
+static void note_moment(struct ledger *ledger, int device, uint64_t time_ns)
+{
+    struct fullest *fullest = reach_fullest(ledger, device);
+    if (fullest == NULL)
+        return;
+    uint64_t driver = live_in(fullest->driver), framework = live_in(fullest->framework);
+    if (driver < fullest->driver_bytes ||
+        (driver == fullest->driver_bytes && framework <= fullest->framework_bytes))
+        return;
+    fullest->driver_bytes = driver;
+    fullest->framework_bytes = framework;
+    fullest->time_ns = time_ns;
+    fullest->event = ledger->counters.events;
+    give_back(ledger, fullest);
+}
+
+static void end_segment(struct ledger *ledger, uint64_t start)
+{
+    struct segments *segments = &ledger->segments;
+    struct segment *segment = take(&segments->tree, start);
+    if (segment == NULL)
+        return;
+    segments->ended_start = start;
+    segments->ended_size = segment->size;
+    segments->ended_users = segment->users;
+    struct fullest *fullest = find_fullest(ledger, device_of(ledger, segment->site));
+    if (fullest != NULL && segment->birth <= fullest->event) {
+        segment->next = fullest->segments;
+        fullest->segments = segment;
+    } else {
+        pool_put(&segments->pool, segment);
+    }
+}
+
+static void add_segment(struct ledger *ledger, const struct segment *added)
+{
+    struct segments *segments = &ledger->segments;
+    end_segment(ledger, added->start); /* we missed how it went */
+    struct segment *segment = pool_get(&segments->pool);
+    if (segment != NULL) {
+        *segment = *added;
+        insert(&segments->tree, segment);
+    }
+}
+
+/* Memory of this process that has an address. */
+static bool is_segment(const struct ledger *ledger, const struct block *block)
+{
+    if (block_key_space(block->key) != KEY_ADDRESS || block->size == 0)
+        return false;
+    const struct site_key *key = catalog_site(ledger->catalog, block->site);
+    return key != NULL && family_infos[key->family].layer == LAYER_DRIVER && family_infos[key->family].owned;
+}
+
+static void add_block(struct ledger *ledger, const struct block_entry *entry, bool returned)
+{
+    const struct block *block = &entry->block;
+    const struct segments *segments = &ledger->segments;
+    uint64_t start = block_key_number(block->key);
+    if (!is_segment(ledger, block))
+        return;
+    bool is_last = returned && segments->ended_start == start && segments->ended_size == block->size;
+    add_segment(ledger, &(struct segment){.start = start,
+                                          .size = block->size,
+                                          .site = block->site,
+                                          .context = block->context,
+                                          .users = is_last ? segments->ended_users : 0,
+                                          .birth = entry->birth});
+}
+
+void segments_start(struct ledger *ledger)
+{
+    if (ledger->segments.active)
+        return;
+    ledger->segments.active = true;
+    const struct block_entry *entry = ledger->blocks->hh.next;
+    for (; entry != NULL; entry = entry->hh.next)
+        add_block(ledger, entry, false);
+}
+
+/* The bit of the allocator of that name. */
+static uint32_t user_bit(struct ledger *ledger, uint32_t name)
+{
+    struct list *frameworks = &ledger->segments.frameworks;
+    for (uint32_t i = 0; i < frameworks->count; i++) {
+        if (*(uint32_t *)list_at(frameworks, i) == name)
+            return UINT32_C(1) << i;
+    }
+    if (frameworks->count < FRAMEWORKS_MAX) {
+        uint32_t *added = list_reach(frameworks, frameworks->count);
+        if (added != NULL)
+            *added = name;
+    }
+    return frameworks->count == 0 ? 0 : UINT32_C(1) << (frameworks->count - 1);
+}
+
+void segments_block_began(struct ledger *ledger, const struct block_entry *entry, struct site_record *site,
+                          uint64_t time_ns, bool returned)
+{
+    const struct site_key *key = catalog_site(ledger->catalog, entry->block.site);
+    if (site->layer == LAYER_FRAMEWORK) {
+        segments_start(ledger);
+        if (site->user == 0)
+            site->user = user_bit(ledger, key->api);
+        struct segment *segment = segments_find(ledger, block_key_number(entry->block.key));
+        if (segment != NULL)
+            segment->users |= site->user;
+    } else if (ledger->segments.active) {
+        add_block(ledger, entry, returned);
+    }
+    if (ledger->segments.active && key->space == SPACE_DEVICE)
+        note_moment(ledger, key->device, time_ns);
+}
+
+bool segments_block_ends(struct ledger *ledger, struct block_entry *entry, const struct site_record *site)
+{
+    if (!ledger->segments.active)
+        return true;
+    if (site->layer == LAYER_DRIVER) {
+        if (is_segment(ledger, &entry->block))
+            end_segment(ledger, block_key_number(entry->block.key));
+        return true;
+    }
+    struct fullest *fullest = find_fullest(ledger, device_of(ledger, entry->block.site));
+    if (fullest == NULL || entry->birth > fullest->event)
+        return true;
+    entry->next = fullest->blocks;
+    fullest->blocks = entry;
+    return false;
+}
+
+bool segments_map(struct ledger *ledger, const struct event *event)
+{
+    if (catalog_site(ledger->catalog, event->site) == NULL)
+        return false;
+    if (event->size > 0)
+        add_segment(ledger, &(struct segment){.start = block_key_number(event->key),
+                                              .size = event->size,
+                                              .site = event->site,
+                                              .mapped = true,
+                                              .birth = ledger->counters.events});
+    return true;
+}
+
+void segments_unmap(struct ledger *ledger, uint64_t address)
+{
+    const struct segment *segment = segments_find(ledger, address);
+    if (segment != NULL && segment->mapped && segment->start == address)
+        end_segment(ledger, address);
+}
