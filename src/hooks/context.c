@@ -107,14 +107,16 @@ static CUcontext ask_primary(CUdevice device)
     return primary;
 }
 
-/* Memory of a green context belongs to the primary one. */
+static void add(CUcontext handle, CUdevice device, enum context_kind kind);
+
+/* Memory of a green context belongs to the primary one, which a program may never have named. */
 static uint32_t number_for(CUcontext handle, CUdevice device, enum context_kind kind)
 {
     CUcontext owner = handle;
     if (kind == CONTEXT_GREEN && device != DEVICE_UNKNOWN) {
         owner = primary_of(device);
-        if (owner == NULL)
-            owner = ask_primary(device);
+        if (owner == NULL && (owner = ask_primary(device)) != NULL)
+            add(owner, device, CONTEXT_PRIMARY);
     }
     return recorder_context(owner != NULL ? owner : handle);
 }

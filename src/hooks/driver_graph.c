@@ -191,7 +191,7 @@ static void capture_ended(const struct call *call, CUresult rc, CUstream stream,
         return;
     if (rc == CUDA_SUCCESS)
         graph_capture_ended(captured_into, *graph);
-    else if (graph_of_capture(stream) != captured_into)
+    else if (!graph_capture_goes_on(stream))
         graph_capture_ended(captured_into, NULL);
 }
 

@@ -14,11 +14,12 @@ struct graph_node {
     CUdeviceptr address; /* the key */
     size_t bytes;
     int device;
-    uint64_t graph; /* struct graph's serial */
-    bool live;      /* a block stands for it */
-    bool paired;    /* with a free node */
-    bool launched;  /* and the memory was not given back since */
-    bool capturing; /* its capture has not ended */
+    uint64_t graph;  /* struct graph's serial */
+    bool live;       /* a block stands for it */
+    bool paired;     /* with a free node */
+    bool launched;   /* and the memory was not given back since */
+    bool capturing;  /* its capture has not ended */
+    CUstream stream; /* it was captured on */
     struct block block;
     struct graph_node *next; /* while it is out of the table */
     UT_hash_handle hh;
@@ -145,7 +146,8 @@ static void delete_nodes_that_are_over(uint64_t serial)
     }
 }
 
-static void add_node(CUgraph graph, const struct graph_memory *memory, bool capturing)
+/* `stream`: where it is captured; NULL: it is not. */
+static void add_node(CUgraph graph, const struct graph_memory *memory, const CUstream *stream)
 {
     struct graph_node *old = find_node(memory->address);
     if (old != NULL)
@@ -158,30 +160,35 @@ static void add_node(CUgraph graph, const struct graph_memory *memory, bool capt
                                 .device = memory->device,
                                 .graph = serial_for(graph),
                                 .live = true,
-                                .capturing = capturing};
+                                .capturing = stream != NULL,
+                                .stream = stream == NULL ? NULL : *stream};
     insert_node(node);
 }
 
 /* The public functions take the lock themselves, and record without it. */
 
-static void add(CUgraph graph, const struct graph_memory *memory, bool capturing)
+static void add(CUgraph graph, const struct graph_memory *memory, const CUstream *stream)
 {
     if (!tables_lock())
         return;
-    add_node(graph, memory, capturing);
+    add_node(graph, memory, stream);
     tables_unlock();
 }
 
 void graph_node_added(CUgraph graph, CUdeviceptr address, size_t bytes, int device)
 {
-    add(graph, &(struct graph_memory){address, bytes, device}, false);
+    add(graph, &(struct graph_memory){address, bytes, device}, NULL);
+}
+
+static CUstreamCaptureStatus capture_status(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return ask_cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS ? status : CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static bool is_capturing(CUstream stream)
 {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return ask_cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-           status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return capture_status(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 static CUgraph ask_capture_graph(CUstream stream)
@@ -200,13 +207,54 @@ bool graph_captured(CUstream stream, CUdeviceptr address, size_t bytes, int devi
     if (!is_capturing(stream))
         return false;
     CUgraph graph = ask_capture_graph(stream);
-    add(graph, &(struct graph_memory){address, bytes, device}, true);
+    add(graph, &(struct graph_memory){address, bytes, device}, &stream);
     return true;
+}
+
+/* The driver does not say any more what an invalidated capture was going into: what nodes captured on that
+ * stream went into, or else, where one capture is under way, that. */
+static CUgraph graph_of_invalidated(CUstream stream)
+{
+    CUgraph found = NULL;
+    uint64_t serial = 0;
+    bool only_one = true;
+    if (!tables_lock())
+        return NULL;
+    for (const struct graph_node *node = nodes; node != NULL; node = node->hh.next) {
+        if (!node->capturing)
+            continue;
+        only_one = only_one && (serial == 0 || serial == node->graph);
+        serial = node->graph;
+        if (node->stream == stream) {
+            only_one = true;
+            break;
+        }
+    }
+    for (const struct graph *graph = graphs; graph != NULL && only_one; graph = graph->hh.next) {
+        if (graph->serial == serial)
+            found = graph->handle;
+    }
+    tables_unlock();
+    return found;
 }
 
 CUgraph graph_of_capture(CUstream stream)
 {
-    return any_nodes() ? ask_capture_graph(stream) : NULL;
+    if (!any_nodes())
+        return NULL;
+    switch (capture_status(stream)) {
+    case CU_STREAM_CAPTURE_STATUS_ACTIVE:
+        return ask_capture_graph(stream);
+    case CU_STREAM_CAPTURE_STATUS_INVALIDATED:
+        return graph_of_invalidated(stream);
+    default:
+        return NULL;
+    }
+}
+
+bool graph_capture_goes_on(CUstream stream)
+{
+    return capture_status(stream) != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static void record_end(struct graph_node *node)

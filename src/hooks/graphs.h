@@ -33,6 +33,8 @@ void call_freed_address(struct call *call, CUresult rc, const struct freeing *fr
 bool graph_captured(CUstream stream, CUdeviceptr address, size_t bytes, int device);
 /* The graph a stream is being captured into; NULL when it is not, or no node of the capture is remembered. */
 CUgraph graph_of_capture(CUstream stream);
+/* After an end that was refused. */
+bool graph_capture_goes_on(CUstream stream);
 /* The capture ended, and `graph` (NULL: none) came of it. */
 void graph_capture_ended(CUgraph captured_into, CUgraph graph);
 
