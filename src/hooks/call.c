@@ -14,7 +14,8 @@ struct pending {
 
 struct thread_calls {
     unsigned driver_depth, runtime_depth;
-    bool recording;        /* for the runtime call we are in */
+    enum hook_id runtime;  /* the outermost runtime call we are in, */
+    bool recording;        /* and whether it is recorded */
     unsigned driver_calls; /* that acted inside it */
     unsigned pending_count;
     struct pending pending[PENDING_MAX];
@@ -47,11 +48,12 @@ CUresult call_end(struct call *call, CUresult rc)
     return rc;
 }
 
-/* The free memory is the current context's device's; asking must not break a capture of this thread's. */
+/* The driver tells what is free on the current context's device, which need not be the one that was asked. */
 static void record_no_memory(const struct allocation *allocation, int error)
 {
     size_t free_bytes = 0, total_bytes = 0;
-    place_memory_info(&free_bytes, &total_bytes);
+    if (allocation->device < 0 || allocation->device == place_current_device())
+        place_memory_info(&free_bytes, &total_bytes);
     record_out_of_memory(allocation, error, free_bytes, total_bytes);
 }
 
@@ -79,8 +81,6 @@ static void flush(const char *api, bool failures)
     calls.pending_count = 0;
 }
 
-static __thread enum hook_id runtime_hook __attribute__((tls_model("initial-exec")));
-
 void call_allocated(struct call *call, CUresult rc, struct allocation *allocation)
 {
     if (!call->acts)
@@ -94,7 +94,7 @@ void call_allocated(struct call *call, CUresult rc, struct allocation *allocatio
         return;
     }
     if (calls.pending_count == PENDING_MAX)
-        flush(hook_symbols[runtime_hook].bare, false);
+        flush(hook_symbols[calls.runtime].bare, false);
     calls.pending[calls.pending_count++] = (struct pending){*allocation, rc};
 }
 
@@ -105,7 +105,7 @@ void call_free(struct call *call, struct freeing *freeing, enum key_space key_sp
         return;
     /* It may free what the same runtime call has just allocated. */
     if (calls.pending_count > 0)
-        flush(hook_symbols[runtime_hook].bare, false);
+        flush(hook_symbols[calls.runtime].bare, false);
     freeing->recorded = record_free(key_space, number, &freeing->block);
 }
 
@@ -130,7 +130,7 @@ void *call_begin_runtime(struct call *call, enum hook_id hook, const void *calle
         call->acts = calls.recording = hook_enter();
         calls.driver_calls = 0;
         calls.pending_count = 0;
-        runtime_hook = hook;
+        calls.runtime = hook;
     }
     return real;
 }

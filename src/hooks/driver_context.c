@@ -134,13 +134,6 @@ HOOK(cuDevicePrimaryCtxReset_v2, (CUdevice device))
 }
 
 /* A green context keeps a reference to its device's primary context. */
-HOOK(cuGreenCtxCreate, (CUgreenCtx * green, CUdevResourceDesc resources, CUdevice device, unsigned int flags))
-{
-    FORWARD(cuGreenCtxCreate);
-    CUresult rc = REAL(green, resources, device, flags);
-    return call_end(&call, rc);
-}
-
 HOOK(cuGreenCtxDestroy, (CUgreenCtx green))
 {
     FORWARD(cuGreenCtxDestroy);

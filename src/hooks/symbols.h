@@ -44,7 +44,6 @@
     X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, LEGACY, DRIVER, context)            \
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, LEGACY, DRIVER, context)                    \
     X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, LEGACY, DRIVER, context)                \
-    X(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, LEGACY, DRIVER, context)                                 \
     X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, LEGACY, DRIVER, context)                               \
     X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, LEGACY, DRIVER, context)                               \
                                                                                                             \

@@ -26,6 +26,7 @@ SUSPECT = re.compile(r"Alloc|Free|Create|Destroy|Map|Import|Register|Reserve|Rel
 LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for pattern, reason in {
     r"\w*(Get|Set|Is|Find)\w*": "asks or sets",
     r"Checkpoint\w+": "moves the contents of memory and brings them back; nothing is allocated or freed",
+    r"GreenCtxCreate": "keeps the primary context, where its memory counts; only its end can end that",
     r"CtxResetPersistingL2Cache|ThreadExchangeStreamCaptureMode|Logs\w+": "about no memory",
     r"(Destroy|Import)ExternalSemaphore|Event\w+|DestroyEvent|IpcOpenEventHandle|Stream(Create\w*|Destroy)|"
     r"GreenCtxStreamCreate|UserObject\w+|Graph(Release|Retain)UserObject|StreamUpdateCaptureDependencies|"
