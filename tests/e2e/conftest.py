@@ -23,6 +23,7 @@ TOOL = BUILD / "gpumemtrace"
 SIMGPU = BUILD / "simgpu"
 TIMEOUT = 120 if not SANITIZE else 400
 
+SANITIZED_PROGRAM = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}
 RUNTIMES = {"address": ["libasan.so"], "thread": ["libtsan.so"]}
 
 
@@ -147,7 +148,8 @@ def compiled(tmp_path_factory):
         key = (source, flags, compiler)
         if key not in made:
             output = folder / f"{source.stem}-{len(made)}"
-            sanitize = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(SANITIZE, [])
+            # Only by the compiler whose sanitizer runtime is preloaded.
+            sanitize = SANITIZED_PROGRAM.get(SANITIZE, []) if "clang" not in pathlib.Path(compiler).name else []
             subprocess.run([compiler, "-O2", "-g", "-D_GNU_SOURCE", *sanitize, str(source), "-o", str(output),
                             *map(str, flags)], check=True)
             made[key] = output
