@@ -115,6 +115,7 @@ static void take_slowly(struct raw_stack *stack, struct thread_buffer *buffer, s
                         uintptr_t caller)
 {
     uint32_t max = buffer->native_max, asked = max, count, own, kept;
+    bool full;
     uint64_t hash;
     if (range.bytes != 0)
         asked = buffer->interpreter_at != 0 ? buffer->interpreter_at : FIRST_HINT;
@@ -122,10 +123,12 @@ static void take_slowly(struct raw_stack *stack, struct thread_buffer *buffer, s
     for (;; asked *= 2) {
         asked = asked < max ? asked : max;
         count = native_walk(buffer->native, asked);
+        full = count == asked;
+        count = unwind_trusted(buffer->native, count);
         own = count_own(buffer->native, count, caller);
         hash = stack->hash;
         kept = mix_up_to(buffer->native + own, count - own, range, &hash);
-        if (own + kept < count || count < asked || asked == max)
+        if (own + kept < count || !full || asked == max)
             break;
     }
     fork_gate_leave();

@@ -141,6 +141,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
     }
     if (!hit)
         return 0;
+    query->rule.kind = RULE_OTHER;
     for (int i = 0; i < info->dlpi_phnum && header != NULL; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         const uint8_t *start = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
@@ -154,7 +155,7 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
 struct frame_rule eh_frame_rule(uintptr_t return_address)
 {
     /* The call can be a function's last instruction. */
-    struct query query = {.address = return_address - 1, .rule = {.kind = RULE_OTHER}};
+    struct query query = {.address = return_address - 1, .rule = {.kind = RULE_UNMAPPED}};
     dl_iterate_phdr(visit, &query);
     return query.rule;
 }

@@ -10,7 +10,8 @@
 
 enum frame_rule_kind {
     RULE_NONE,
-    RULE_OTHER, /* not known, or not ordinary: signal frames, code without tables, hand-written assembly */
+    RULE_UNMAPPED, /* in no file: code made at run time */
+    RULE_OTHER,    /* not known, or not ordinary: signal frames, code without tables, hand-written assembly */
     RULE_OUTERMOST, /* has no caller */
     RULE_SP,        /* CFA = sp + cfa_offset */
     RULE_BP,        /* CFA = bp + cfa_offset */

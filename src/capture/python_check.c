@@ -1,11 +1,7 @@
 /* The proof of a layout on living frames (python_runtime.h). Runs once; slow and careful. */
 #include "capture/python_runtime.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "capture/readable.h"
 
 enum {
     FRAMES_CHECKED = 64,
@@ -17,21 +13,10 @@ enum {
     TYPE_IS_TEXT = 1u << 28,  /* Py_TPFLAGS_UNICODE_SUBCLASS */
 };
 
-/* The kernel copies the 8 bytes before it finds that -1 is nothing to do with a signal mask. */
-static bool word_readable(uintptr_t address)
-{
-    return syscall(SYS_rt_sigprocmask, -1, address & ~(uintptr_t)7, NULL, 8) == 0 || errno != EFAULT;
-}
-
+/* Objects are aligned to words at least. */
 static bool readable(const void *start, size_t bytes)
 {
-    uintptr_t address = (uintptr_t)start;
-    if (address % sizeof(void *) != 0 || address + bytes < address)
-        return false;
-    for (uintptr_t at = address; at < address + bytes; at += 4096)
-        if (!word_readable(at))
-            return false;
-    return word_readable(address + bytes - 1);
+    return (uintptr_t)start % sizeof(void *) == 0 && is_readable(start, bytes);
 }
 
 static const void *pointer_at(const void *start, size_t offset)

@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "capture/call_site.h"
 #include "capture/eh_frame.h"
 #include "capture/fork_gate.h"
+#include "capture/readable.h"
 
 /*
  * The rules found so far, by return address, in words that are written without a lock: an entry is good when
@@ -230,6 +232,26 @@ bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct
     next->complete = result == STEP_END;
     swap(memory);
     return true;
+}
+
+uint32_t unwind_trusted(const uintptr_t *addresses, uint32_t count)
+{
+#ifdef __x86_64__
+    enum { CALL_BYTES = 8 };
+    uint32_t generation = atomic_load_explicit(&current_generation, memory_order_acquire);
+    bool guessed = false;
+    for (uint32_t i = 0; i < count; i++) {
+        bool unmapped = kind_of(find_rule(addresses[i], generation)) == RULE_UNMAPPED;
+        if (guessed && unmapped && !is_readable((const void *)(addresses[i] - CALL_BYTES), CALL_BYTES))
+            return i;
+        if (guessed && !call_site_precedes(addresses[i]))
+            return i;
+        guessed |= unmapped;
+    }
+#else
+    (void)addresses;
+#endif
+    return count;
 }
 
 size_t unwind_memory_bytes(uint32_t max)

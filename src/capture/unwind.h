@@ -42,6 +42,11 @@ void unwind_memory_init(struct unwind_memory *memory, uint32_t max, void *room);
  * lies in `stop`. False when it had to give up; else memory->last is the walk. */
 bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct elf_extent stop);
 
+/* An unwinder can only guess how to get past code made at run time, of which no table tells. Returns how many
+ * of these addresses can be trusted: all, or those up to such code and what after it still looks like calls.
+ */
+uint32_t unwind_trusted(const uintptr_t *addresses, uint32_t count);
+
 /* After modules were unloaded: forget all rules. */
 void unwind_modules_changed(void);
 

@@ -14,13 +14,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture/call_site.h"
 #include "capture/capture.h"
 #include "scratch.h"
 
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define UNDER_THREAD_SANITIZER
-#endif
+/* Under ThreadSanitizer there is no libunwind, and no thread in a child. */
+#ifdef __SANITIZE_THREAD__
+#define WITH_LIBUNWIND 0
+#elif defined(__has_feature)
+#define WITH_LIBUNWIND (!__has_feature(thread_sanitizer))
+#else
+#define WITH_LIBUNWIND 1
 #endif
 
 enum { DEPTH = 100 };
@@ -306,6 +310,87 @@ static void test_code_without_tables_ends_a_stack_cleanly(void **state)
     munmap(page, 4096);
 }
 
+/* push %rbp; sub $16,%rsp; and then as above, but with a frame pointer that is the third argument. */
+static const uint8_t calls_misled[] = {0x55, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7,
+                                       0x48, 0x89, 0xd5, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3};
+/* push %rbp; mov %rsp,%rbp: a frame pointer as it should be. */
+static const uint8_t calls_proper[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8,
+                                       0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
+
+typedef void made_function(void (*)(struct raw_stack *), struct raw_stack *, void *);
+
+VISIBLE void calls_made(made_function *made, struct raw_stack *stack, void *frame)
+{
+    made(from_one_place, stack, frame);
+    KEEP;
+}
+
+static void *make_code(const uint8_t *code, size_t bytes)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : memcpy(page, code, bytes);
+}
+
+static void test_what_only_looks_like_a_frame_is_left_out(void **state)
+{
+    (void)state;
+    void *code = make_code(calls_misled, sizeof calls_misled);
+    if (code == NULL)
+        skip();
+    struct raw_stack stack;
+    /* Data of the program's, a place in it that no call returns to, and nothing at all. */
+    uintptr_t wrong[] = {(uintptr_t)&stack, (uintptr_t)&from_another + 1, 0x1234, (uintptr_t)-4096};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        uintptr_t frames[4] = {(uintptr_t)&frames[2], wrong[i], 0, 0};
+        calls_made((made_function *)code, &stack, frames);
+        assert_true(is_in(stack.native[1], "from_one_place"));
+        for (uint32_t k = 0; k < stack.native_count; k++)
+            assert_true(stack.native[k] != wrong[i]);
+    }
+    munmap(code, 4096);
+}
+
+static void test_code_without_tables_but_with_frame_pointers_is_passed(void **state)
+{
+    (void)state;
+    void *code = make_code(calls_proper, sizeof calls_proper);
+    if (code == NULL || !WITH_LIBUNWIND)
+        skip(); /* libc's backtrace() does not look for frame pointers */
+    struct raw_stack stack;
+    calls_made((made_function *)code, &stack, NULL);
+    assert_true(is_in(stack.native[1], "from_one_place"));
+    assert_true(is_in(stack.native[3], "calls_made"));
+    munmap(code, 4096);
+}
+
+static void test_calls_are_known_by_what_stands_before_them(void **state)
+{
+    (void)state;
+    /* As gas assembles them; the last byte is the last before the return address. */
+    static const struct {
+        uint8_t bytes[8];
+        bool is_call;
+    } instructions[] = {
+        {{0x90, 0x90, 0x90, 0xe8, 1, 2, 3, 4}, true},              /* call rel32 */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0}, true},  /* call *%rax */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x41, 0xff, 0xd3}, true},  /* call *%r11 */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x55, 8}, true},     /* call *8(%rbp) */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x10}, true},  /* call *(%rax) */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0x14, 0x24}, true},  /* call *(%rsp) */
+        {{0x90, 0x90, 0x90, 0x90, 0xff, 0x54, 0x24, 8}, true},     /* call *8(%rsp) */
+        {{0x90, 0x90, 0xff, 0x15, 1, 2, 3, 4}, true},              /* call *disp(%rip) */
+        {{0x90, 0x90, 0xff, 0x90, 1, 2, 3, 4}, true},              /* call *disp(%rax) */
+        {{0x90, 0xff, 0x94, 0x24, 1, 2, 3, 4}, true},              /* call *disp(%rsp) */
+        {{0x90, 0xff, 0x14, 0xc5, 1, 2, 3, 4}, true},              /* call *disp(,%rax,8) */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xe0}, false}, /* jmp *%rax */
+        {{0x90, 0x90, 0x90, 0xe9, 1, 2, 3, 4}, false},             /* jmp rel32 */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}, false}, /* ret */
+        {{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(instructions); i++)
+        assert_int_equal(call_site_precedes((uintptr_t)(instructions[i].bytes + 8)), instructions[i].is_call);
+}
+
 /* A library whose one function calls its argument from the same offset in it, with a frame of a shape of its
  * own. */
 static void *make_library(const char *name, const char *before, const char *after)
@@ -392,7 +477,7 @@ static void take_in_child(void *ignored)
     capture_after_fork();
     recursive(5, &stack);
     assert_true(is_in(stack.native[5], "recursive"));
-#if !defined(__SANITIZE_THREAD__) && !defined(UNDER_THREAD_SANITIZER) /* which allows no threads there */
+#if WITH_LIBUNWIND
     pthread_t thread;
     void *count;
     assert_int_equal(pthread_create(&thread, NULL, take_once, NULL), 0);
@@ -444,6 +529,9 @@ int main(void)
         cmocka_unit_test(test_signal_handler_on_a_stack_of_its_own),
 #ifdef __x86_64__
         cmocka_unit_test(test_code_without_tables_ends_a_stack_cleanly),
+        cmocka_unit_test(test_what_only_looks_like_a_frame_is_left_out),
+        cmocka_unit_test(test_code_without_tables_but_with_frame_pointers_is_passed),
+        cmocka_unit_test(test_calls_are_known_by_what_stands_before_them),
         cmocka_unit_test(test_library_loaded_where_another_was_is_read_by_its_own_tables),
 #endif
         cmocka_unit_test(test_closing_what_stays_loaded_changes_nothing),
@@ -452,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_signal_handler_and_what_it_interrupted),
 #ifdef __x86_64__
         cmocka_unit_test(test_code_without_tables_ends_a_stack_cleanly),
+        cmocka_unit_test(test_what_only_looks_like_a_frame_is_left_out),
 #endif
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
