@@ -64,7 +64,7 @@ def diff(gmt):
 
 
 STEP = [native("cuMemAlloc_v2", "/usr/lib/libcuda.so.1"), native("grow(int)"), python("Trainer.step")]
-LOAD = [native("read"), python("load", "/home/a/data.py", 3)]
+LOAD = [native("read", offset=0x2000), python("load", "/home/a/data.py", 3)]
 
 
 def test_a_run_and_itself_have_no_change(diff):

@@ -168,6 +168,13 @@ def test_recording_renders_to_what_was_written_at_exit(gmt, program):
     assert without_names(gmt.rendered(done.recording)) == without_names(done.report)
 
 
+def test_run_leaves_the_reports_of_a_program_that_ended_by_itself(gmt, program):
+    """The library's own have no file for native frames; those that the tool renders do."""
+    gmt.tool("run", "-o", gmt.folder / "own", "--", program())
+    report = json.loads((gmt.folder / "own.json").read_text())
+    assert {place[1:] for place in places(report)} == {(None, None)}
+
+
 def test_output_goes_where_asked(gmt, program):
     recording = gmt.run(program()).recording
     text, file = gmt.tool("report", recording).stdout, gmt.folder / "out"
