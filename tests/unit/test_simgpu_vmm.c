@@ -242,7 +242,9 @@ static int receive_fd(int socket)
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     EXPECT(recvmsg(socket, &message, 0), 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    TRUE(header);
+    memcpy(&fd, CMSG_DATA(header), sizeof fd);
     return fd;
 }
 

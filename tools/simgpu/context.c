@@ -134,7 +134,7 @@ static struct context *pop(void)
 
 void context_end_view(struct context *view)
 {
-    if (top() == view)
+    if (stack.depth && top() == view)
         pop();
     view->alive = false;
     view->green = NULL;

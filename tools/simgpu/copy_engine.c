@@ -146,7 +146,7 @@ CUresult fill_run(const struct fill *fill)
             return CUDA_ERROR_INVALID_VALUE;
     for (size_t y = 0; y < fill->height; y++) {
         uint64_t at = fill->address + y * fill->pitch;
-        for (uint64_t left = row, piece; left; left -= piece, at += piece) {
+        for (uint64_t left = row, piece = 0; left; left -= piece, at += piece) {
             char *target = memory_at(at, &piece);
             if (piece > left)
                 piece = left;

@@ -3,6 +3,7 @@
 #include "entry.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define AS_NAME(name, value) {value, #name},
@@ -37,13 +38,8 @@ EXPORT CUresult cuGetErrorString(CUresult error, const char **out)
     *out = name ? text : NULL;
     if (!name)
         return CUDA_ERROR_INVALID_VALUE;
-    if (error == CUDA_SUCCESS)
-        name = "no error";
-    else
-        name += strlen("CUDA_ERROR_");
-    size_t at = 0;
-    for (; name[at] && at < sizeof text - 1; at++)
-        text[at] = name[at] == '_' ? ' ' : (char)tolower((unsigned char)name[at]);
-    text[at] = '\0';
+    snprintf(text, sizeof text, "%s", error == CUDA_SUCCESS ? "no error" : name + strlen("CUDA_ERROR_"));
+    for (char *at = text; *at; at++)
+        *at = *at == '_' ? ' ' : (char)tolower((unsigned char)*at);
     return CUDA_SUCCESS;
 }

@@ -19,11 +19,12 @@ void *slab_take_blank(struct slab *slab)
         if (!memory)
             return NULL;
         size_t size = (slab->size + 15) & ~(size_t)15;
-        for (size_t at = SLAB_BYTES / size; at-- > 0;) {
-            void **object = (void **)(memory + at * size);
+        size_t at = SLAB_BYTES / size;
+        do {
+            void **object = (void **)(memory + --at * size);
             *object = slab->free;
             slab->free = object;
-        }
+        } while (at);
     }
     void **object = slab->free;
     slab->free = *object;

@@ -9,14 +9,18 @@
 #include "capture.h"
 #include "graph.h"
 
+struct step {
+    struct work work;
+    const struct node *origin; /* which node it came from; an address only, the node may be gone */
+    bool disabled;
+};
+
 struct exec {
     struct handle handle;
     struct graph *graph;         /* NULL once that is gone */
     struct exec *next, **before; /* the graph's executables */
     unsigned long long flags;
-    struct work *steps;
-    bool *disabled;
-    const struct node **origins; /* addresses only: which node a step came from */
+    struct step *steps;
     size_t count, room;
 };
 
@@ -26,23 +30,24 @@ static bool add_step(struct exec *exec, const struct node *node)
 {
     if (exec->count == exec->room) {
         size_t room = exec->room ? exec->room * 2 : 16;
-        struct work *steps = realloc(exec->steps, room * sizeof *steps);
-        exec->steps = steps ? steps : exec->steps;
-        const struct node **origins = steps ? realloc(exec->origins, room * sizeof *origins) : NULL;
-        exec->origins = origins ? origins : exec->origins;
-        bool *disabled = origins ? realloc(exec->disabled, room * sizeof *disabled) : NULL;
-        exec->disabled = disabled ? disabled : exec->disabled;
-        if (!disabled)
+        struct step *steps = realloc(exec->steps, room * sizeof *steps);
+        if (!steps)
             return false;
+        exec->steps = steps;
         exec->room = room;
     }
-    exec->steps[exec->count] = node->work;
-    exec->origins[exec->count] = node;
-    exec->disabled[exec->count] = false;
+    exec->steps[exec->count++] = (struct step){node->work, node, false};
     if (node->work.memory)
         graph_memory_hold(node->work.memory);
-    exec->count++;
     return true;
+}
+
+static void steps_end(struct exec *exec)
+{
+    for (size_t i = 0; i < exec->count; i++)
+        if (exec->steps[i].work.memory)
+            graph_memory_release(exec->steps[i].work.memory);
+    free(exec->steps);
 }
 
 static CUresult add_steps(struct exec *exec, const struct graph *graph)
@@ -62,17 +67,12 @@ static CUresult add_steps(struct exec *exec, const struct graph *graph)
 
 static void exec_end(struct exec *exec)
 {
-    for (size_t i = 0; i < exec->count; i++)
-        if (exec->steps[i].memory)
-            graph_memory_release(exec->steps[i].memory);
+    steps_end(exec);
     if (exec->graph) {
         *exec->before = exec->next;
         if (exec->next)
             exec->next->before = exec->before;
     }
-    free(exec->steps);
-    free(exec->origins);
-    free(exec->disabled);
     handle_end(exec, sizeof *exec);
 }
 
@@ -187,7 +187,7 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 static CUresult settle_earlier(struct exec *exec)
 {
     for (size_t i = 0; i < exec->count; i++) {
-        struct work *step = &exec->steps[i];
+        struct work *step = &exec->steps[i].work;
         if (step->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || !graph_memory_is_alive(step->memory))
             continue;
         if (!(exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
@@ -231,8 +231,8 @@ static CUresult launch(CUgraphExec handle, CUstream stream_handle)
     if (result != CUDA_SUCCESS)
         return result;
     for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++)
-        if (!exec->disabled[i])
-            result = run_step(&exec->steps[i]);
+        if (!exec->steps[i].disabled)
+            result = run_step(&exec->steps[i].work);
     return result;
 }
 
@@ -270,8 +270,8 @@ static struct work *step_of(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
 {
     struct exec *exec = handle_get(handle, HANDLE_GRAPH_EXEC);
     for (size_t i = 0; exec && i < exec->count; i++)
-        if (exec->origins[i] == (const struct node *)node && exec->steps[i].type == type)
-            return &exec->steps[i];
+        if (exec->steps[i].origin == (const struct node *)node && exec->steps[i].work.type == type)
+            return &exec->steps[i].work;
     return NULL;
 }
 
@@ -332,13 +332,13 @@ static CUgraphExecUpdateResult update_from(struct exec *exec, const struct exec 
     if (exec->count != next->count)
         return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     for (size_t i = 0; i < exec->count; i++) {
-        if (exec->steps[i].type != next->steps[i].type)
+        if (exec->steps[i].work.type != next->steps[i].work.type)
             return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-        if (exec->steps[i].memory != next->steps[i].memory)
+        if (exec->steps[i].work.memory != next->steps[i].work.memory)
             return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
     }
     for (size_t i = 0; i < exec->count; i++)
-        exec->steps[i] = next->steps[i];
+        exec->steps[i].work = next->steps[i].work;
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
@@ -350,12 +350,7 @@ static CUresult update(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpda
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = add_steps(&next, graph);
     *out = result == CUDA_SUCCESS ? update_from(exec, &next) : CU_GRAPH_EXEC_UPDATE_ERROR;
-    for (size_t i = 0; i < next.count; i++)
-        if (next.steps[i].memory)
-            graph_memory_release(next.steps[i].memory);
-    free(next.steps);
-    free(next.origins);
-    free(next.disabled);
+    steps_end(&next);
     return *out == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
@@ -384,9 +379,9 @@ static CUresult set_enabled(CUgraphExec handle, CUgraphNode node, unsigned enabl
 {
     struct exec *exec = handle_get(handle, HANDLE_GRAPH_EXEC);
     for (size_t i = 0; exec && i < exec->count; i++)
-        if (exec->origins[i] == (const struct node *)node &&
-            exec->steps[i].type <= CU_GRAPH_NODE_TYPE_MEMSET) {
-            exec->disabled[i] = !enabled;
+        if (exec->steps[i].origin == (const struct node *)node &&
+            exec->steps[i].work.type <= CU_GRAPH_NODE_TYPE_MEMSET) {
+            exec->steps[i].disabled = !enabled;
             return CUDA_SUCCESS;
         }
     return CUDA_ERROR_INVALID_VALUE;
@@ -401,8 +396,8 @@ static CUresult get_enabled(CUgraphExec handle, CUgraphNode node, unsigned *enab
 {
     const struct exec *exec = handle_get(handle, HANDLE_GRAPH_EXEC);
     for (size_t i = 0; enabled && exec && i < exec->count; i++)
-        if (exec->origins[i] == (const struct node *)node) {
-            *enabled = !exec->disabled[i];
+        if (exec->steps[i].origin == (const struct node *)node) {
+            *enabled = !exec->steps[i].disabled;
             return CUDA_SUCCESS;
         }
     return CUDA_ERROR_INVALID_VALUE;

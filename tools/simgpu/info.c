@@ -56,8 +56,8 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 
 EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 address)
 {
-    CUdeviceptr wide_base;
-    size_t wide;
+    CUdeviceptr wide_base = 0;
+    size_t wide = 0;
     CUresult result = CALL("cuMemGetAddressRange", NEEDS_CONTEXT, address_range(&wide_base, &wide, address));
     if (result == CUDA_SUCCESS && base)
         *base = (CUdeviceptr_v1)wide_base;

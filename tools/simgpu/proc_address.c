@@ -16,7 +16,7 @@ static CUresult look_up(const char *name, void **out, int version, cuuint64_t fl
 EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *symbol_status)
 {
-    CUdriverProcAddressQueryResult status;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     CUresult result = CALL("cuGetProcAddress", NEEDS_NOTHING, look_up(name, out, version, flags, &status));
     if (result == CUDA_SUCCESS && symbol_status)
         *symbol_status = status;
@@ -26,7 +26,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 /* CUDA 11.3 to 11.8: without a status, so that a name that is not found is an error. */
 EXPORT CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
 {
-    CUdriverProcAddressQueryResult status;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     CUresult result = CALL("cuGetProcAddress", NEEDS_NOTHING, look_up(name, out, version, flags, &status));
     return result == CUDA_SUCCESS && !*out ? CUDA_ERROR_NOT_FOUND : result;
 }
