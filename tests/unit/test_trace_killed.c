@@ -16,7 +16,7 @@
 #include "scratch.h"
 
 #define NO_LIMIT UINT64_MAX
-#define ROUNDS   30
+#define ROUNDS   20
 
 /* What the writing process tells the one that watches it. */
 struct shared {
@@ -146,14 +146,14 @@ static void test_a_recording_can_be_read_while_it_grows(void **state)
     uint64_t events, before = 0;
     pid_t pid = start_writing();
     wait_for(pid, 1);
-    for (int reading = 0; reading < 60; reading++) {
+    for (int reading = 0; reading < 40; reading++) {
         uint64_t done = atomic_load_explicit(&shared->done, memory_order_acquire);
         read_nth(&recording, &events);
         assert_true(events >= done && events >= before);
         assert_int_equal(recording.process.end, PROCESS_RUNNING);
         before = events;
         recording_release(&recording);
-        if (events > 30000) { /* keep it short: a new file */
+        if (events > 15000) { /* keep it short: a new file */
             assert_int_equal(kill(pid, SIGKILL), 0);
             assert_int_equal(waitpid(pid, NULL, 0), pid);
             set_up(state);
