@@ -7,6 +7,8 @@ bindir      ?= $(exec_prefix)/bin
 libdir      ?= $(exec_prefix)/lib
 includedir  ?= $(prefix)/include
 docdir      ?= $(prefix)/share/doc/gpumemtrace
+# Of no Python's own path, since one file serves them all: see the README.
+pythondir   ?= $(prefix)/share/gpumemtrace/python
 INSTALL     ?= install
 
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
@@ -21,16 +23,17 @@ $(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in
 .PHONY: install uninstall
 install: all $(BUILD)/gpumemtrace.pc
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/gpumemtrace \
-		$(DESTDIR)$(docdir)
+		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)
 	$(INSTALL) -m 755 $(BUILD)/gpumemtrace $(DESTDIR)$(bindir)/gpumemtrace
 	$(INSTALL) -m 755 $(BUILD)/libgpumemtrace.so $(DESTDIR)$(libdir)/libgpumemtrace.so
 	for header in $(PUBLIC_HEADERS); do \
 		$(INSTALL) -m 644 include/$$header $(DESTDIR)$(includedir)/$$header || exit 1; done
 	$(INSTALL) -m 644 $(BUILD)/gpumemtrace.pc $(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc
+	$(INSTALL) -m 644 python/gpumemtrace.py $(DESTDIR)$(pythondir)
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
 
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/gpumemtrace $(DESTDIR)$(libdir)/libgpumemtrace.so \
 		$(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS))
-	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE)
-	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir)
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE) $(DESTDIR)$(pythondir)/gpumemtrace.py
+	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)

@@ -67,7 +67,7 @@ enum key_space {
     KEY_GRAPH,      /* allocation nodes of graphs */
     KEY_FRAMEWORK,  /* addresses PyTorch's allocator hands out inside its own driver blocks */
     KEY_ALLOCATOR,  /* the same for other allocators: a space each, since one may hand on another's memory */
-    KEY_ALLOCATOR_LAST = KEY_ALLOCATOR + 5, /* … and this one for all further ones */
+    KEY_ALLOCATOR_LAST = KEY_ALLOCATOR + 6, /* … and this one for all further ones */
     KEY_SPACE_COUNT
 };
 

@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "preload/contexts.h"
 #include "preload/learn.h"
+#include "preload/marks.h"
 #include "preload/state.h"
 
 struct api_entry {
@@ -160,10 +161,12 @@ static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
 static bool apply(const struct event *event, struct block *ended)
 {
     bool applied = ledger_apply(preload.ledger, event, ended);
-    if (applied)
+    if (applied) {
         trace_put_event(&preload.writer, event);
-    else
+        marks_note();
+    } else {
         trace_drop_event(&preload.writer);
+    }
     return applied;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "preload/learn.h"
+#include "preload/marks.h"
 #include "preload/shelter.h"
 
 struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -76,6 +77,7 @@ void preload_note(const char *sentence)
 
 void preload_reset(void)
 {
+    marks_restart();
     learn_reset();
     recorder_forget_apis();
     if (preload.ledger != NULL)

@@ -40,7 +40,8 @@ def test_gnu_variables_and_pkg_config_agree(tmp_path):
     make("install", f"DESTDIR={tmp_path}", "prefix=/usr", "libdir=/usr/lib/x86_64-linux-gnu")
     installed = files(tmp_path)
     assert {"usr/bin/gpumemtrace", "usr/lib/x86_64-linux-gnu/libgpumemtrace.so",
-            "usr/lib/x86_64-linux-gnu/pkgconfig/gpumemtrace.pc", "usr/include/gpumemtrace/trace.h"} <= installed
+            "usr/lib/x86_64-linux-gnu/pkgconfig/gpumemtrace.pc", "usr/include/gpumemtrace/trace.h",
+            "usr/include/gpumemtrace.h", "usr/share/gpumemtrace/python/gpumemtrace.py"} <= installed
     text = (tmp_path / "usr/lib/x86_64-linux-gnu/pkgconfig/gpumemtrace.pc").read_text()
     assert f"Version: {version()}" in text and "libdir=/usr/lib/x86_64-linux-gnu\n" in text and "@" not in text
     assert f"## [{version()}]" in (ROOT / "CHANGELOG.md").read_text()
