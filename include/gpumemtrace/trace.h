@@ -12,7 +12,7 @@
  * one file.
  *
  * Versions: a reader refuses a file whose `version` is newer than its own. Within a version, new record tags
- * may be added only below TRACE_TAG_SKIPPABLE, where every record has its length behind the tag, so that an
+ * may be added only from TRACE_TAG_SKIPPABLE on, where every record has its length behind the tag, so that an
  * older reader can step over it.
  */
 #ifndef GPUMEMTRACE_TRACE_H

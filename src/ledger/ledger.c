@@ -18,6 +18,7 @@
 /* The key of the table's first entry, which is no block and always there: uthash gives its table back with
  * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
 #define NO_BLOCK UINT64_MAX
+_Static_assert(KEY_SPACE_COUNT <= NO_BLOCK >> KEY_NUMBER_BITS, "no block has that key");
 
 /* Block keys are addresses, equal in their low bits: one multiplication spreads them. */
 #undef HASH_FUNCTION

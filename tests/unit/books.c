@@ -221,6 +221,7 @@ void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *le
         assert_int_equal(one->time_ns, other->time_ns);
         assert_int_equal(one->free_bytes, other->free_bytes);
         assert_int_equal(one->total_bytes, other->total_bytes);
+        assert_int_equal(one->tracked_bytes, other->tracked_bytes);
     }
     assert_blocks_equal(left, right);
 }

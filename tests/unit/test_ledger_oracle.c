@@ -206,6 +206,17 @@ static void add_up(uint64_t time_ns)
     }
 }
 
+static uint64_t tracked_on(int device)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < naive.space_count; i++) {
+        const struct ledger_space *space = &naive.spaces[i].is;
+        if (space->layer == LAYER_DRIVER && space->kind == SPACE_DEVICE && space->device == device)
+            bytes += space->totals.live_bytes;
+    }
+    return bytes;
+}
+
 static void apply_naively(const struct event *event)
 {
     struct block *there = find(event->key);
@@ -228,8 +239,11 @@ static void apply_naively(const struct event *event)
     } else if (event->type == EVENT_FOREIGN_FREE) {
         naive.counters.foreign_frees++;
     } else if (event->type == EVENT_MEMORY) {
-        naive.memory[event->device] =
-            (struct memory_sample){event->device, event->time_ns, event->free_bytes, event->total_bytes, 0};
+        naive.memory[event->device] = (struct memory_sample){.device = event->device,
+                                                             .time_ns = event->time_ns,
+                                                             .free_bytes = event->free_bytes,
+                                                             .total_bytes = event->total_bytes,
+                                                             .tracked_bytes = tracked_on(event->device)};
     }
     add_up(event->time_ns);
 }
@@ -304,7 +318,8 @@ static void check_ooms_and_memory(const struct ledger *ledger)
         const struct memory_sample *sample = ledger_memory(ledger, i);
         const struct memory_sample *expected = &naive.memory[sample->device];
         assert_true(sample->time_ns == expected->time_ns && sample->free_bytes == expected->free_bytes &&
-                    sample->total_bytes == expected->total_bytes);
+                    sample->total_bytes == expected->total_bytes &&
+                    sample->tracked_bytes == expected->tracked_bytes);
     }
     for (size_t i = 0; i < COUNT_OF(naive.memory); i++)
         devices += naive.memory[i].total_bytes != 0;
