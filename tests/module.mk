@@ -7,7 +7,10 @@ UNIT_SOURCES  := $(filter-out $(shell grep -l '"kernel.h"' tests/unit/test_*.c),
 endif
 UNIT_SUPPORT  := $(filter-out tests/unit/test_%,$(sort $(wildcard tests/unit/*.c)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
-TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c src/preload/*.c) $(UNIT_SUPPORT))
+# Of the hooks, what can stand without a driver.
+TESTED_HOOKS  := src/hooks/symbols.c src/hooks/array_size.c src/hooks/tables.c
+TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c src/preload/*.c) \
+	$(TESTED_HOOKS) $(UNIT_SUPPORT))
 TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
 UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -lm -ldl -lpthread
 PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q
