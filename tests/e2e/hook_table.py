@@ -38,3 +38,25 @@ def prototypes():
         for runtime, name, parameters in re.findall(r"^(RUNTIME_)?HOOK\((\w+),\s*\(([^)]*)\)\)", path.read_text(), re.M):
             found.append(Prototype(name, bool(runtime), split_parameters(parameters)))
     return found
+
+
+def coverage_table():
+    """Markdown for the README: what is hooked of each family, and since which CUDA version it can be met."""
+    families = {}
+    for symbol in symbols():
+        if symbol.library in ("DRIVER", "RUNTIME"):
+            apis = families.setdefault(symbol.family, {"DRIVER": {}, "RUNTIME": {}})
+            variants = apis[symbol.library].setdefault(symbol.bare, [])
+            if symbol.name != symbol.bare:
+                variants.append(symbol.name[len(symbol.bare):] if symbol.name.startswith(symbol.bare) else symbol.name)
+    lines = ["| family | driver | runtime | since |", "|---|---|---|---|"]
+    for family, apis in families.items():
+        cells = [", ".join(name + "".join(f" {variant}" for variant in variants) for name, variants in apis[library].items())
+                 for library in ("DRIVER", "RUNTIME")]
+        since = min(symbol.since for symbol in symbols() if symbol.family == family and symbol.library == "DRIVER")
+        lines.append(f"| {family} | {cells[0]} | {cells[1]} | {since // 1000}.{since % 1000 // 10} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(coverage_table(), end="")

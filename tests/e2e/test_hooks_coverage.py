@@ -209,6 +209,15 @@ def test_library_exports_the_hooks_and_nothing_else():
     assert sorted(name for name in shown if not name.startswith("gpumemtrace_")) == sorted(rows)
 
 
+def test_the_readme_shows_what_is_hooked():
+    """The table between its two marks is the output of hook_table.py."""
+    text = (ROOT / "README.md").read_text()
+    found = re.search(r"<!-- hooks -->\n(.*?)<!-- /hooks -->", text, re.S)
+    if found is None:
+        pytest.skip("the README has no such table")
+    assert found[1].strip() == hook_table.coverage_table().strip()
+
+
 def make_list():
     found = headers()
     lines = [f"{kind} {name}" for kind in ("driver", "runtime") for name in sorted(found[kind])]
