@@ -21,7 +21,7 @@ static void begin(struct json *json, const char *key)
     }
 }
 
-void json_open(struct json *json, const char *key, char bracket)
+void emit_open(struct json *json, const char *key, char bracket)
 {
     begin(json, key);
     put(json, &bracket, 1);
@@ -29,19 +29,19 @@ void json_open(struct json *json, const char *key, char bracket)
     json->begun &= ~(UINT64_C(1) << json->depth);
 }
 
-void json_close(struct json *json, char bracket)
+void emit_close(struct json *json, char bracket)
 {
     json->depth--;
     put(json, &bracket, 1);
 }
 
-void json_string(struct json *json, const char *key, const char *text)
+void emit_string(struct json *json, const char *key, const char *text)
 {
     begin(json, key);
     output_json_string(json->out, text);
 }
 
-void json_u64(struct json *json, const char *key, uint64_t value)
+void emit_u64(struct json *json, const char *key, uint64_t value)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -55,50 +55,50 @@ void json_u64(struct json *json, const char *key, uint64_t value)
     put(json, digits + at, sizeof digits - at);
 }
 
-void json_thousandths(struct json *json, const char *key, uint64_t thousandths)
+void emit_thousandths(struct json *json, const char *key, uint64_t thousandths)
 {
     char fraction[4] = {'.', (char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),
                         (char)('0' + thousandths % 10)};
     size_t bytes = sizeof fraction;
     while (bytes > 1 && fraction[bytes - 1] == '0')
         bytes--;
-    json_u64(json, key, thousandths / 1000);
+    emit_u64(json, key, thousandths / 1000);
     if (bytes > 1)
         put(json, fraction, bytes);
 }
 
-void json_bool(struct json *json, const char *key, bool value)
+void emit_bool(struct json *json, const char *key, bool value)
 {
     begin(json, key);
     output_text(json->out, value ? "true" : "false");
 }
 
-void json_null(struct json *json, const char *key)
+void emit_null(struct json *json, const char *key)
 {
     begin(json, key);
     put(json, "null", 4);
 }
 
-void json_raw(struct json *json, const char *text, size_t bytes)
+void emit_raw(struct json *json, const char *text, size_t bytes)
 {
     begin(json, NULL);
     put(json, text, bytes);
 }
 
-void json_known(struct json *json, const char *key, bool known, uint64_t value)
+void emit_known(struct json *json, const char *key, bool known, uint64_t value)
 {
     if (known)
-        json_u64(json, key, value);
+        emit_u64(json, key, value);
     else
-        json_null(json, key);
+        emit_null(json, key);
 }
 
-void json_ordinal(struct json *json, const char *key, int value)
+void emit_ordinal(struct json *json, const char *key, int value)
 {
-    json_known(json, key, value >= 0, (uint64_t)value);
+    emit_known(json, key, value >= 0, (uint64_t)value);
 }
 
-void json_break(struct json *json)
+void emit_break(struct json *json)
 {
     if (json->begun & UINT64_C(1) << json->depth) { /* the comma goes before the break */
         put(json, ",\n", 2);

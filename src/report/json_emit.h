@@ -16,22 +16,22 @@ struct json {
     int depth;      /* below 64 */
 };
 
-void json_open(struct json *json, const char *key, char bracket);
-void json_close(struct json *json, char bracket);
-void json_string(struct json *json, const char *key, const char *text); /* NULL gives null */
-void json_u64(struct json *json, const char *key, uint64_t value);
+void emit_open(struct json *json, const char *key, char bracket);
+void emit_close(struct json *json, char bracket);
+void emit_string(struct json *json, const char *key, const char *text); /* NULL gives null */
+void emit_u64(struct json *json, const char *key, uint64_t value);
 /* A number with up to three digits behind the point: 1500 gives 1.5. */
-void json_thousandths(struct json *json, const char *key, uint64_t thousandths);
-void json_bool(struct json *json, const char *key, bool value);
-void json_null(struct json *json, const char *key);
+void emit_thousandths(struct json *json, const char *key, uint64_t thousandths);
+void emit_bool(struct json *json, const char *key, bool value);
+void emit_null(struct json *json, const char *key);
 /* null where `known` is false */
-void json_known(struct json *json, const char *key, bool known, uint64_t value);
+void emit_known(struct json *json, const char *key, bool known, uint64_t value);
 /* null below 0 */
-void json_ordinal(struct json *json, const char *key, int value);
+void emit_ordinal(struct json *json, const char *key, int value);
 /* One or more elements that are JSON already. */
-void json_raw(struct json *json, const char *text, size_t bytes);
+void emit_raw(struct json *json, const char *text, size_t bytes);
 /* Before the next element: a line break, so that the file has a line for each and can be searched with grep.
  */
-void json_break(struct json *json);
+void emit_break(struct json *json);
 
 #endif

@@ -15,16 +15,16 @@ struct frame_texts {
 
 static void write_frame(struct json *json, const struct named_frame *frame)
 {
-    json_open(json, NULL, '{');
-    json_string(json, "kind", frame->kind == FRAME_PYTHON ? "python" : "native");
-    json_string(json, "function", frame->function);
-    json_string(json, "file", frame->file);
-    json_known(json, "line", frame->line > 0, (uint64_t)frame->line);
-    json_string(json, "module", frame->module);
-    json_known(json, "offset", frame->kind == FRAME_NATIVE, frame->offset);
+    emit_open(json, NULL, '{');
+    emit_string(json, "kind", frame->kind == FRAME_PYTHON ? "python" : "native");
+    emit_string(json, "function", frame->function);
+    emit_string(json, "file", frame->file);
+    emit_known(json, "line", frame->line > 0, (uint64_t)frame->line);
+    emit_string(json, "module", frame->module);
+    emit_known(json, "offset", frame->kind == FRAME_NATIVE, frame->offset);
     if (frame->inlined)
-        json_bool(json, "inlined", true);
-    json_close(json, '}');
+        emit_bool(json, "inlined", true);
+    emit_close(json, '}');
 }
 
 static void write_names(struct json *json, const struct frame_names *names)
@@ -56,18 +56,18 @@ static const struct frame_text *text_of(const struct report *report, uint32_t id
     return text->text ? text : NULL;
 }
 
-void json_frames(struct json *json, const struct report *report, const struct stack *stack)
+void emit_frames(struct json *json, const struct report *report, const struct stack *stack)
 {
-    json_open(json, "frames", '[');
+    emit_open(json, "frames", '[');
     for (uint32_t k = 0; stack && k < stack->count; k++) {
         if (!catalog_frame(report->input->catalog, stack->frames[k]))
             continue;
         const struct frame_names *names = &report->names[stack->frames[k]];
         const struct frame_text *text = names->uses > 1 ? text_of(report, stack->frames[k]) : NULL;
         if (text)
-            json_raw(json, text->text, text->bytes);
+            emit_raw(json, text->text, text->bytes);
         else
             write_names(json, names);
     }
-    json_close(json, ']');
+    emit_close(json, ']');
 }

@@ -8,6 +8,6 @@
 #include "report/json_emit.h"
 #include "report/model.h"
 
-void json_frames(struct json *json, const struct report *report, const struct stack *stack);
+void emit_frames(struct json *json, const struct report *report, const struct stack *stack);
 
 #endif

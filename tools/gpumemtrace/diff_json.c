@@ -10,74 +10,74 @@
 static void write_figures(struct json *json, const char *key, const struct saved_figures *figures, bool known)
 {
     if (!known) {
-        json_null(json, key);
+        emit_null(json, key);
         return;
     }
-    json_open(json, key, '{');
-    json_u64(json, "live_bytes", figures->live_bytes);
-    json_u64(json, "live_blocks", figures->live_blocks);
-    json_u64(json, "peak_bytes", figures->peak_bytes);
-    json_u64(json, "allocs", figures->allocs);
-    json_u64(json, "frees", figures->frees);
-    json_u64(json, "allocated_bytes", figures->allocated_bytes);
-    json_close(json, '}');
+    emit_open(json, key, '{');
+    emit_u64(json, "live_bytes", figures->live_bytes);
+    emit_u64(json, "live_blocks", figures->live_blocks);
+    emit_u64(json, "peak_bytes", figures->peak_bytes);
+    emit_u64(json, "allocs", figures->allocs);
+    emit_u64(json, "frees", figures->frees);
+    emit_u64(json, "allocated_bytes", figures->allocated_bytes);
+    emit_close(json, '}');
 }
 
 static void write_compared(struct json *json, const struct compared *row)
 {
     static const char *const changes[] = {"none", "changed", "new", "gone"};
-    json_break(json);
-    json_open(json, NULL, '{');
-    json_string(json, "change", changes[row->change]);
+    emit_break(json);
+    emit_open(json, NULL, '{');
+    emit_string(json, "change", changes[row->change]);
     if (row->site) {
-        json_string(json, "title", row->site->title);
-        json_string(json, "layer", row->layer);
+        emit_string(json, "title", row->site->title);
+        emit_string(json, "layer", row->layer);
     }
-    json_string(json, "space", row->space);
-    json_ordinal(json, "device", row->device);
+    emit_string(json, "space", row->space);
+    emit_ordinal(json, "device", row->device);
     if (row->site) {
-        json_string(json, "family", row->site->family);
-        json_string(json, "api", row->site->api);
-        json_bool(json, "suppressed", row->suppressed);
+        emit_string(json, "family", row->site->family);
+        emit_string(json, "api", row->site->api);
+        emit_bool(json, "suppressed", row->suppressed);
     }
     write_figures(json, "before", &row->before, row->change != CHANGE_NEW);
     write_figures(json, "after", &row->after, row->change != CHANGE_GONE);
-    json_close(json, '}');
+    emit_close(json, '}');
 }
 
 static void write_list(struct json *json, const char *key, const struct compared *rows, size_t count)
 {
-    json_break(json);
-    json_open(json, key, '[');
+    emit_break(json);
+    emit_open(json, key, '[');
     for (size_t i = 0; i < count; i++)
         write_compared(json, &rows[i]);
-    json_close(json, ']');
+    emit_close(json, ']');
 }
 
 static void write_run(struct json *json, const char *key, const char *path, const struct saved_report *report)
 {
-    json_break(json);
-    json_open(json, key, '{');
-    json_string(json, "path", path);
-    json_string(json, "exe", report->program);
-    json_string(json, "end", report->end);
-    json_bool(json, "complete", report->complete);
-    json_u64(json, "duration_ns", report->duration_ns);
-    json_close(json, '}');
+    emit_break(json);
+    emit_open(json, key, '{');
+    emit_string(json, "path", path);
+    emit_string(json, "exe", report->program);
+    emit_string(json, "end", report->end);
+    emit_bool(json, "complete", report->complete);
+    emit_u64(json, "duration_ns", report->duration_ns);
+    emit_close(json, '}');
 }
 
 void diff_write_json(const struct diff *diff, struct output *out)
 {
     const struct comparison *comparison = &diff->comparison;
     struct json json = {.out = out};
-    json_open(&json, NULL, '{');
-    json_string(&json, "schema", "gpumemtrace.diff/1");
-    json_string(&json, "version", GPUMEMTRACE_VERSION);
-    json_bool(&json, "same", comparison->same);
+    emit_open(&json, NULL, '{');
+    emit_string(&json, "schema", "gpumemtrace.diff/1");
+    emit_string(&json, "version", GPUMEMTRACE_VERSION);
+    emit_bool(&json, "same", comparison->same);
     write_run(&json, "before", diff->before_path, &diff->before);
     write_run(&json, "after", diff->after_path, &diff->after);
     write_list(&json, "spaces", comparison->spaces, comparison->space_count);
     write_list(&json, "sites", comparison->places, comparison->place_count);
-    json_close(&json, '}');
+    emit_close(&json, '}');
     output_text(out, "\n");
 }
