@@ -146,11 +146,20 @@ void window_end(struct window *window)
     free(window);
 }
 
+/* As large as there is room for: a limit on addresses, or a sanitizer, may leave less. */
+static struct window *host_memory_window(uint64_t size)
+{
+    struct window *window = NULL;
+    for (; !window && size >= GRANULE; size /= 2)
+        window = window_new(size, NULL, false);
+    return window;
+}
+
 struct window *host_window(void)
 {
     static struct window *window;
     if (!window)
-        window = window_new(HOST_WINDOW, NULL, false);
+        window = host_memory_window(HOST_WINDOW);
     return window;
 }
 
@@ -158,7 +167,7 @@ struct window *managed_window(void)
 {
     static struct window *window;
     if (!window)
-        window = window_new(MANAGED_WINDOW, NULL, false);
+        window = host_memory_window(MANAGED_WINDOW);
     return window;
 }
 

@@ -115,8 +115,6 @@ void node_end(struct node *node)
         if (graph_memory_freed_in(node->work.memory) == node->graph &&
             node->work.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             graph_memory_set_freed_in(node->work.memory, NULL);
-        if (node->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-            graph_memory_set_owner(node->work.memory, NULL);
         graph_memory_release(node->work.memory);
     }
     list_end(&node->behind);

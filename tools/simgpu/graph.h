@@ -87,8 +87,6 @@ void graph_memory_finish(struct graph_memory *memory);
 /* In which graph a free node of it stands already; NULL: in none. */
 struct graph *graph_memory_freed_in(const struct graph_memory *memory);
 void graph_memory_set_freed_in(struct graph_memory *memory, struct graph *graph);
-struct graph *graph_memory_owner(const struct graph_memory *memory);
-void graph_memory_set_owner(struct graph_memory *memory, struct graph *graph);
 
 CUresult graph_add_allocation(struct graph *graph, struct node *const *behind, size_t count,
                               CUDA_MEM_ALLOC_NODE_PARAMS *parameters, struct node **out);

@@ -14,7 +14,6 @@ struct graph_memory {
     uint64_t bytes;
     struct block *block; /* while alive */
     unsigned references; /* nodes, steps of executable graphs, and itself while alive */
-    struct graph *owner; /* of the allocation node; NULL once that is gone */
     struct graph *freed_in;
 };
 
@@ -85,16 +84,6 @@ void graph_memory_set_freed_in(struct graph_memory *memory, struct graph *graph)
     memory->freed_in = graph;
 }
 
-struct graph *graph_memory_owner(const struct graph_memory *memory)
-{
-    return memory->owner;
-}
-
-void graph_memory_set_owner(struct graph_memory *memory, struct graph *graph)
-{
-    memory->owner = graph;
-}
-
 /* ---- alive ---- */
 
 static void set_used(struct device *device, uint64_t used)
@@ -153,13 +142,9 @@ void graph_memory_finish(struct graph_memory *memory)
     graph_memory_release(memory);
 }
 
-/* Memory that a free node of its own graph will end is not anybody else's to free. */
 CUresult graph_free_block(struct block *block)
 {
-    struct graph_memory *memory = block->owner;
-    if (memory->owner && memory->freed_in == memory->owner)
-        return CUDA_ERROR_INVALID_VALUE;
-    graph_memory_finish(memory);
+    graph_memory_finish(block->owner);
     return CUDA_SUCCESS;
 }
 
@@ -242,7 +227,6 @@ CUresult graph_add_allocation(struct graph *graph, struct node *const *behind, s
         graph_memory_release(memory);
         return result;
     }
-    memory->owner = graph;
     parameters->dptr = memory->span->start;
     return CUDA_SUCCESS;
 }
