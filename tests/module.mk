@@ -1,9 +1,9 @@
 # Tests. Each tests/unit/test_*.c is a cmocka program linked with what it uses of everything but the hooks;
 # tests/e2e is run by pytest against the build products.
 UNIT_SOURCES  := $(sort $(wildcard tests/unit/test_*.c))
-# ThreadSanitizer needs its own mmap(); tests with one of their own (kernel.h) have no threads anyway.
+# Where the thread sanitizer is asked for, those with threads.
 ifeq ($(SANITIZE),thread)
-UNIT_SOURCES  := $(filter-out $(shell grep -l '"kernel.h"' tests/unit/test_*.c),$(UNIT_SOURCES))
+UNIT_SOURCES  := $(sort $(shell grep -l pthread_create tests/unit/test_*.c))
 endif
 UNIT_SUPPORT  := $(filter-out tests/unit/test_%,$(sort $(wildcard tests/unit/*.c)))
 UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
@@ -32,7 +32,7 @@ run-tests:
 	$(MAKE) --no-print-directory e2e || status=1; \
 	exit $$status
 
-# What has threads in it, for SANITIZE=thread: every unit test, and of the others those whose name says so.
+# What has threads in it, for SANITIZE=thread: of the end-to-end tests those whose name says so.
 .PHONY: test-threads
 test-threads:
 	@tools/deps.sh test
