@@ -63,7 +63,7 @@ static void test_the_static_runtime_stays_inside_the_program(void **state)
 static void test_an_interposer_is_met_in_one_flavour_only(void **state)
 {
     (void)state;
-    char preload[4096];
+    char preload[4096 + sizeof "LD_PRELOAD="];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s", simgpu_path("tests/interposer.so"));
     assert_string_equal(output_of(preload, "", "tests/lookup"), "interposed 0 0\n");
     assert_string_equal(output_of(preload, "got", "tests/lookup"), "interposed 1 1\n");
