@@ -377,6 +377,24 @@ static void body_test_the_thread_that_began_ends(void)
 }
 CHILD_TEST(test_the_thread_that_began_ends, "")
 
+static void *leave_a_capture_behind(void *unused)
+{
+    start(0);
+    OK(CU(cuStreamBeginCapture_v2)(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    return unused;
+}
+
+static void body_test_a_capture_ends_with_its_thread(void)
+{
+    pthread_t thread;
+    start(0);
+    pthread_create(&thread, NULL, leave_a_capture_behind, NULL);
+    pthread_join(thread, NULL);
+    CUdeviceptr address = allocate(100); /* forbidden while it went on */
+    OK(CU(cuMemsetD8_v2)(address, 0, 100));
+}
+CHILD_TEST(test_a_capture_ends_with_its_thread, "")
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_the_default_stream_cannot_be_captured),
         cmocka_unit_test(test_streams_fork_and_join_by_events),
         cmocka_unit_test(test_the_thread_that_began_ends),
+        cmocka_unit_test(test_a_capture_ends_with_its_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

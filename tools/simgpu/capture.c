@@ -103,6 +103,7 @@ struct graph *capture_graph(const struct stream *stream)
 
 static void join(struct capture *capture, struct stream *stream)
 {
+    stream_begins_capture(stream);
     stream->capture = capture;
     stream->next_captured = capture->streams;
     capture->streams = stream;

@@ -39,5 +39,7 @@ struct graph *capture_graph(const struct stream *stream);
 
 struct stream *context_legacy_stream(struct context *context);
 void stream_end(struct stream *stream);
+/* A thread's own default stream must leave its capture before the thread ends. */
+void stream_begins_capture(const struct stream *stream);
 
 #endif

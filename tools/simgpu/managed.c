@@ -148,6 +148,38 @@ EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdev
     return cuMemPrefetchAsync(address, bytes, device, per_thread(stream));
 }
 
+/* Several ranges at once; each location holds for the ranges from its index on. */
+static CUresult prefetch_batch(const CUdeviceptr *addresses, const size_t *sizes, size_t count,
+                               const CUmemLocation *locations, const size_t *indices, size_t location_count,
+                               unsigned long long flags, CUstream stream)
+{
+    if (!addresses || !sizes || !count || !locations || !indices || !location_count || indices[0] || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0, at = 0; result == CUDA_SUCCESS && i < count; i++) {
+        if (at + 1 < location_count && indices[at + 1] <= i)
+            at++;
+        result = prefetch(addresses[i], sizes[i], locations[at], 0, stream);
+    }
+    return result;
+}
+
+EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
+                                        CUmemLocation *locations, size_t *indices, size_t location_count,
+                                        unsigned long long flags, CUstream stream)
+{
+    return CALL("cuMemPrefetchBatchAsync", NEEDS_CONTEXT,
+                prefetch_batch(addresses, sizes, count, locations, indices, location_count, flags, stream));
+}
+
+EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *addresses, size_t *sizes, size_t count,
+                                             CUmemLocation *locations, size_t *indices, size_t location_count,
+                                             unsigned long long flags, CUstream stream)
+{
+    return cuMemPrefetchBatchAsync(addresses, sizes, count, locations, indices, location_count, flags,
+                                   per_thread(stream));
+}
+
 /* ---- questions ---- */
 
 static CUresult write_accessed_by(int *out, size_t count, unsigned accessed_by)

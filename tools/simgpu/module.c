@@ -142,6 +142,13 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodu
     return CALL("cuModuleGetGlobal", NEEDS_CONTEXT, name ? known : CUDA_ERROR_INVALID_VALUE);
 }
 
+EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *address, unsigned int *bytes, CUmodule module,
+                                  const char *name)
+{
+    (void)address, (void)bytes;
+    return cuModuleGetGlobal_v2(NULL, NULL, module, name);
+}
+
 EXPORT CUresult cuModuleGetLoadingMode(unsigned int *mode)
 {
     if (!mode)

@@ -59,6 +59,7 @@ enum handle_type {
     HANDLE_USER_OBJECT,
     HANDLE_LINK,
     HANDLE_RESOURCE_DESC,
+    HANDLE_TEXTURE,
 };
 
 struct handle {
@@ -239,5 +240,6 @@ CUresult context_state(void);
 /* What a context's end does to the objects of each type; the memory blocks are ended after. */
 void handle_teardown(struct handle *handle);
 void external_end(struct external *external);
+void texture_end(void *object);
 
 #endif

@@ -1,6 +1,8 @@
 /* Streams, and the questions about them. Work on them is done when it is given (copy.c, launch.c, pool.c). */
 #include "stream.h"
 
+#include <string.h>
+
 #include "capture.h"
 #include "entry.h"
 #include "pool.h"
@@ -9,6 +11,27 @@ static unsigned long long last_id;
 
 /* Each thread has one default stream of its own; it serves whatever context is current. */
 static __thread struct stream thread_stream;
+
+/* glibc's, for destructors of thread_local objects: it keeps this library loaded until the thread has ended.
+ */
+extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *library);
+extern void *__dso_handle;
+
+static void thread_ends(void *unused)
+{
+    (void)unused;
+    if (entry_begin("", NEEDS_NOTHING) != CUDA_SUCCESS)
+        return;
+    capture_abandon(&thread_stream);
+    entry_end(CUDA_SUCCESS);
+}
+
+void stream_begins_capture(const struct stream *stream)
+{
+    static __thread bool watched;
+    if (stream == &thread_stream && !watched)
+        watched = !__cxa_thread_atexit_impl(thread_ends, NULL, &__dso_handle);
+}
 
 CUresult stream_get(CUstream handle, struct stream **out)
 {
@@ -181,4 +204,44 @@ EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream stream, CUdeviceptr address
                                             unsigned int flags)
 {
     return cuStreamAttachMemAsync(per_thread(stream), address, length, flags);
+}
+
+/* Attributes of a stream: none has an effect here, so every one is its default. */
+#define ATTRIBUTE_BYTES 64 /* of CUlaunchAttributeValue */
+
+static CUresult get_attribute(CUstream handle, void *value)
+{
+    struct stream *stream;
+    CUresult result = value ? stream_get(handle, &stream) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        memset(value, 0, ATTRIBUTE_BYTES);
+    return result;
+}
+
+EXPORT CUresult cuStreamGetAttribute(CUstream stream, unsigned int attribute, void *value)
+{
+    (void)attribute;
+    return CALL("cuStreamGetAttribute", NEEDS_CONTEXT, get_attribute(stream, value));
+}
+
+EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream stream, unsigned int attribute, void *value)
+{
+    return cuStreamGetAttribute(per_thread(stream), attribute, value);
+}
+
+static CUresult set_attribute(CUstream handle, const void *value)
+{
+    struct stream *stream;
+    return value ? stream_get(handle, &stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuStreamSetAttribute(CUstream stream, unsigned int attribute, const void *value)
+{
+    (void)attribute;
+    return CALL("cuStreamSetAttribute", NEEDS_CONTEXT, set_attribute(stream, value));
+}
+
+EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream stream, unsigned int attribute, const void *value)
+{
+    return cuStreamSetAttribute(per_thread(stream), attribute, value);
 }

@@ -40,6 +40,9 @@ void handle_teardown(struct handle *handle)
     case HANDLE_EXTERNAL_MEMORY:
         external_end((struct external *)handle);
         break;
+    case HANDLE_TEXTURE:
+        texture_end(handle);
+        break;
     default: /* no other kind belongs to a context */
         *handle->before = handle->next;
         if (handle->next)

@@ -100,6 +100,12 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation 
                                CUstream stream);
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location,
                                     unsigned int flags, CUstream stream);
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
+                                 CUmemLocation *locations, size_t *indices, size_t location_count,
+                                 unsigned long long flags, CUstream stream);
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *addresses, size_t *sizes, size_t count,
+                                      CUmemLocation *locations, size_t *indices, size_t location_count,
+                                      unsigned long long flags, CUstream stream);
 CUresult cuMemRangeGetAttribute(void *out, size_t size, int attribute, CUdeviceptr address, size_t bytes);
 CUresult cuMemRangeGetAttributes(void **out, size_t *sizes, int *attributes, size_t count,
                                  CUdeviceptr address, size_t bytes);

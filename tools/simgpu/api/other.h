@@ -97,6 +97,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, void *jit_o
                                unsigned int jit_count, void *options, void **values, unsigned int count);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuModuleGetGlobal(CUdeviceptr_v1 *address, unsigned int *bytes, CUmodule module, const char *name);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name);
 CUresult cuModuleGetLoadingMode(unsigned int *mode);
 CUresult cuModuleLoad(CUmodule *module, const char *path);
@@ -117,5 +118,9 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunc
                                                    unsigned int flags);
 CUresult cuProfilerStart(void);
 CUresult cuProfilerStop(void);
+CUresult cuSurfObjectCreate(CUsurfObject *out, const void *resource);
+CUresult cuSurfObjectDestroy(CUsurfObject object);
+CUresult cuTexObjectCreate(CUtexObject *out, const void *resource, const void *texture, const void *view);
+CUresult cuTexObjectDestroy(CUtexObject object);
 
 #endif

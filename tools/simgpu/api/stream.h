@@ -153,6 +153,8 @@ CUresult cuStreamDestroy(CUstream stream);
 CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
+CUresult cuStreamGetAttribute(CUstream stream, unsigned int attribute, void *value);
+CUresult cuStreamGetAttribute_ptsz(CUstream stream, unsigned int attribute, void *value);
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id);
 CUresult cuStreamGetCaptureInfo_ptsz(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id);
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
@@ -182,6 +184,8 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status);
 CUresult cuStreamQuery(CUstream stream);
 CUresult cuStreamQuery_ptsz(CUstream stream);
+CUresult cuStreamSetAttribute(CUstream stream, unsigned int attribute, const void *value);
+CUresult cuStreamSetAttribute_ptsz(CUstream stream, unsigned int attribute, const void *value);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *behind, size_t count,

@@ -5,6 +5,8 @@
 #include "runtime.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct dim3 {
     unsigned x, y, z;
@@ -90,6 +92,10 @@ static cudaError_t launch(const void *stub, struct dim3 grid, struct dim3 block)
 {
     if (!stub)
         return cudaErrorInvalidDeviceFunction;
+    const char *verbose = getenv("SIMGPU_VERBOSE");
+    if (verbose && *verbose && *verbose != '0')
+        fprintf(stderr, "simgpu: the kernel of %p<<<(%u,%u,%u), (%u,%u,%u)>>> is not run\n", stub, grid.x,
+                grid.y, grid.z, block.x, block.y, block.z);
     bool empty = !grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z;
     return empty ? cudaErrorInvalidConfiguration : cudaSuccess;
 }
