@@ -115,6 +115,12 @@ struct machine {
     uintptr_t location, target; /* the row wanted is the last at or before `target` */
 };
 
+/* A factored offset in bytes; whatever it is, it does not overflow. */
+static int64_t scale(const struct machine *machine, uint64_t offset)
+{
+    return (int64_t)(offset * (uint64_t)machine->common->data_align);
+}
+
 static void set_saved(struct machine *machine, uint64_t number, enum place place, int64_t offset)
 {
     int index = number == REGISTER_BP ? SAVED_BP : number == REGISTER_RA ? SAVED_RA : SAVED_REST;
@@ -210,7 +216,6 @@ enum {
 /* One that changes where a register is saved, or nothing. False when it is not known. */
 static bool run_saving(struct machine *machine, struct reader *in, unsigned code)
 {
-    int64_t align = machine->common->data_align;
     uint64_t number;
     switch (code) {
     case CFA_NOP:
@@ -229,11 +234,11 @@ static bool run_saving(struct machine *machine, struct reader *in, unsigned code
         return true;
     case CFA_OFFSET_EXTENDED:
         number = read_uleb(in);
-        set_saved(machine, number, PLACE_AT_CFA, (int64_t)read_uleb(in) * align);
+        set_saved(machine, number, PLACE_AT_CFA, scale(machine, read_uleb(in)));
         return true;
     case CFA_OFFSET_EXTENDED_SF:
         number = read_uleb(in);
-        set_saved(machine, number, PLACE_AT_CFA, read_sleb(in) * align);
+        set_saved(machine, number, PLACE_AT_CFA, scale(machine, (uint64_t)read_sleb(in)));
         return true;
     case CFA_EXPRESSION:
         number = read_uleb(in);
@@ -260,7 +265,6 @@ static bool run_saving(struct machine *machine, struct reader *in, unsigned code
 static bool run_defining(struct machine *machine, struct reader *in, unsigned code)
 {
     struct row *row = &machine->row;
-    int64_t align = machine->common->data_align;
     uint64_t number;
     switch (code) {
     case CFA_DEF_CFA:
@@ -269,7 +273,7 @@ static bool run_defining(struct machine *machine, struct reader *in, unsigned co
         return true;
     case CFA_DEF_CFA_SF:
         number = read_uleb(in);
-        set_cfa(machine, number, read_sleb(in) * align);
+        set_cfa(machine, number, scale(machine, (uint64_t)read_sleb(in)));
         return true;
     case CFA_DEF_CFA_REGISTER:
         set_cfa(machine, read_uleb(in), row->cfa_offset);
@@ -278,7 +282,7 @@ static bool run_defining(struct machine *machine, struct reader *in, unsigned co
         set_cfa(machine, row->cfa_register, (int64_t)read_uleb(in));
         return true;
     case CFA_DEF_CFA_OFFSET_SF:
-        set_cfa(machine, row->cfa_register, read_sleb(in) * align);
+        set_cfa(machine, row->cfa_register, scale(machine, (uint64_t)read_sleb(in)));
         return true;
     case CFA_DEF_CFA_EXPRESSION:
         set_cfa_expression(machine, read_block(in));
@@ -309,7 +313,7 @@ static bool run(struct machine *machine, struct reader in)
             on = advance(machine, operand);
             continue;
         case CFA_OFFSET:
-            set_saved(machine, operand, PLACE_AT_CFA, (int64_t)read_uleb(&in) * machine->common->data_align);
+            set_saved(machine, operand, PLACE_AT_CFA, scale(machine, read_uleb(&in)));
             continue;
         case CFA_RESTORE:
             restore(machine, operand);

@@ -16,7 +16,7 @@ enum {
 /* Objects are aligned to words at least. */
 static bool readable(const void *start, size_t bytes)
 {
-    return (uintptr_t)start % sizeof(void *) == 0 && is_readable(start, bytes);
+    return start != NULL && (uintptr_t)start % sizeof(void *) == 0 && is_readable(start, bytes);
 }
 
 static const void *pointer_at(const void *start, size_t offset)

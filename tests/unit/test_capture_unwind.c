@@ -4,7 +4,6 @@
  */
 #include "unit.h"
 
-#include <alloca.h>
 #include <dwarf.h>
 #include <dlfcn.h>
 #include <elfutils/libdw.h>
@@ -16,8 +15,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/call_frame.h"
 #include "capture/eh_frame.h"
 #include "capture/unwind.h"
 
@@ -127,6 +128,39 @@ static void test_rules_are_what_libdw_reads(void **state)
     assert_true(tally.other + tally.without > 10);
 }
 
+/* Any instructions, ending where the mapped memory ends. */
+static void test_any_instructions_are_read_within_their_bounds(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *start = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(start, MAP_FAILED);
+    assert_int_equal(mprotect(start + page, page, PROT_NONE), 0);
+    static const uint8_t first[] = {0x0c, SP, 8, 0x80 | RA, 1}; /* CFA = sp + 8, return address at CFA - 8 */
+    const struct common common = {.code_align = 1,
+                                  .data_align = -8,
+                                  .pointer_encoding = ENCODE_ABSOLUTE,
+                                  .instructions = {first, first + sizeof first, false}};
+    uint64_t seed = 5;
+    size_t ordinary = 0;
+    for (int i = 0; i < 200000; i++) {
+        size_t bytes = random_below(&seed, 24);
+        uint8_t *at = start + page - bytes;
+        for (size_t k = 0; k < bytes; k++)
+            at[k] = random_below(&seed, 2) ? (uint8_t)random_next(&seed) : (uint8_t)random_below(&seed, 0x18);
+        struct frame_rule rule = call_frame_rule(&common, (struct reader){at, start + page, false}, 1000,
+                                                 1000 + random_below(&seed, 300));
+        assert_true(rule.kind > RULE_UNMAPPED && rule.kind <= RULE_REALIGNED);
+        if (rule.kind == RULE_SP || rule.kind == RULE_BP || rule.kind == RULE_REALIGNED) {
+            assert_true(rule.cfa_offset % 8 == 0 && abs(rule.cfa_offset) <= 1 << 26);
+            assert_true(rule.bp_offset % 8 == 0 && abs(rule.bp_offset) <= 1 << 26);
+            ordinary++;
+        }
+    }
+    assert_true(ordinary > 1000);
+    munmap(start, 2 * page);
+}
+
 static int (*unwind)(void **, int);
 static __thread struct unwind_memory memory;
 static __thread volatile unsigned walks, gave_up, wrong; /* also counted in a signal handler */
@@ -139,6 +173,7 @@ static void start_thread(void)
     walks = gave_up = wrong = 0;
 }
 
+/* Also called in a signal handler: that is what is tried there. NOLINTBEGIN(bugprone-signal-handler) */
 /* Walks from the caller by both ways. */
 static __attribute__((noinline)) void compare_here(void)
 {
@@ -153,9 +188,11 @@ static __attribute__((noinline)) void compare_here(void)
     }
     const struct unwind_trail *trail = &memory.last;
     if (trail->count != (uint32_t)count - 1 ||
-        memcmp(trail->pc + trail->first, frames + 1, trail->count * sizeof(void *)) != 0)
+        memcmp(trail->pc + trail->first, frames + 1, trail->count * sizeof *trail->pc) != 0)
         wrong++;
 }
+
+/* NOLINTEND(bugprone-signal-handler) */
 
 #define SHAPES(X)                                                                                            \
     X(plain) X(large) X(variable) X(aligned) X(aligned_variable) X(by_qsort) X(by_tree) X(by_once) X(many)
@@ -193,7 +230,7 @@ static __attribute__((noinline)) void large(uint64_t seed, int depth)
 
 static __attribute__((noinline)) void variable(uint64_t seed, int depth)
 {
-    char *bytes = alloca(seed % 777 + 1);
+    char bytes[seed % 777 + 1];
     KEEP(bytes);
     next(seed, depth);
     KEEP(bytes);
@@ -210,7 +247,7 @@ static __attribute__((noinline)) void aligned(uint64_t seed, int depth)
 static __attribute__((noinline)) void aligned_variable(uint64_t seed, int depth)
 {
     _Alignas(128) char bytes[64];
-    char *more = alloca(seed % 333 + 1);
+    char more[seed % 333 + 1];
     KEEP(bytes);
     KEEP(more);
     next(seed, depth);
@@ -270,7 +307,7 @@ static __attribute__((noinline)) void by_once(uint64_t seed, int depth)
     pthread_once_t once = PTHREAD_ONCE_INIT;
     called_seed = seed;
     called_depth = depth;
-    pthread_once(&once, called_once);
+    pthread_once(&once, called_once); /* NOLINT(clang-analyzer-unix.API): one for each call */
     KEEP(&once);
 }
 
@@ -403,6 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules_are_what_libdw_reads),
+        cmocka_unit_test(test_any_instructions_are_read_within_their_bounds),
         cmocka_unit_test(test_walks_are_libunwinds),
         cmocka_unit_test(test_walks_are_libunwinds_in_threads_at_once),
         cmocka_unit_test(test_walk_is_cut_at_its_limit),
