@@ -4,6 +4,10 @@
 #include "base/sort.h"
 #include "ledger/internal.h"
 
+/* Of each out-of-memory moment's layouts. */
+#define OOM_SEGMENTS 8
+#define OOM_PINNERS  8
+
 const struct ledger_counters *ledger_counters(const struct ledger *ledger)
 {
     return &ledger->counters;
@@ -57,6 +61,27 @@ const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t in
     return index < UINT32_MAX ? list_at(&ledger->memory, (uint32_t)index) : NULL;
 }
 
+size_t ledger_pool_count(const struct ledger *ledger)
+{
+    return ledger->pools.count;
+}
+
+const struct pool_sample *ledger_pool(const struct ledger *ledger, size_t index)
+{
+    return index < UINT32_MAX ? list_at(&ledger->pools, (uint32_t)index) : NULL;
+}
+
+static uint64_t unused_in_pools(const struct ledger *ledger, int device)
+{
+    uint64_t unused = 0;
+    for (uint32_t i = 0; i < ledger->pools.count; i++) {
+        const struct pool_sample *pool = list_at(&ledger->pools, i);
+        if (pool->device == device)
+            unused += pool->reserved_bytes - pool->used_bytes;
+    }
+    return unused;
+}
+
 static uint32_t count_holders(const struct ledger *ledger, const struct space_record *space)
 {
     uint32_t holders = 0;
@@ -103,5 +128,11 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
                         .live_bytes = asked->space->is.totals.live_bytes,
                         .share_count = filled,
                         .shares = shares};
+    if (asked->space->is.kind == SPACE_DEVICE) {
+        static const struct layout_limits limits = {.segments = OOM_SEGMENTS, .pinners = OOM_PINNERS};
+        int device = asked->space->is.device;
+        oom->pool_unused_bytes = unused_in_pools(ledger, device);
+        ledger_layouts(ledger, device, LAYOUT_NOW, &limits, ledger->arena, &oom->layouts, &oom->layout_count);
+    }
     return true;
 }

@@ -26,7 +26,11 @@
     X(FOREIGN_FREE, 23, FIELD_KEY) /* a free, forwarded, of something never seen */                          \
     X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* what the driver says is free */    \
     X(MAP, 40, FIELD_SITE | FIELD_KEY | FIELD_SIZE) /* memory of that site can be reached at that address */ \
-    X(UNMAP, 41, FIELD_KEY)                         /* … and no longer */
+    X(UNMAP, 41, FIELD_KEY)                         /* … and no longer */                                  \
+    X(POOL, 42,                                                                                              \
+      FIELD_KEY | FIELD_SIZE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES |                                        \
+          FIELD_DEVICE) /* a memory pool's release threshold (size), reserved (total), unused of it (free)   \
+                         */
 
 enum event_field {
     FIELD_SITE = 1 << 0,
@@ -68,6 +72,7 @@ enum key_space {
     KEY_FRAMEWORK,  /* addresses PyTorch's allocator hands out inside its own driver blocks */
     KEY_ALLOCATOR,  /* the same for other allocators: a space each, since one may hand on another's memory */
     KEY_ALLOCATOR_LAST = KEY_ALLOCATOR + 6, /* … and this one for all further ones */
+    KEY_POOL,                               /* CUmemoryPool: of no block */
     KEY_SPACE_COUNT
 };
 

@@ -51,6 +51,7 @@ struct ledger {
     struct list spaces; /* struct space_record */
     struct list ooms;   /* struct oom */
     struct list memory; /* struct memory_sample */
+    struct list pools;  /* struct pool_sample */
     struct segments segments;
 };
 

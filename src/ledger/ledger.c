@@ -14,6 +14,7 @@
 #include "ledger/segments.h"
 
 #define MEMORY_SAMPLES_MAX 256 /* devices */
+#define POOL_SAMPLES_MAX   256
 
 /* The key of the table's first entry, which is no block and always there: uthash gives its table back with
  * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
@@ -55,6 +56,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->spaces, arena, sizeof(struct space_record));
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->memory, arena, sizeof(struct memory_sample));
+    list_init(&ledger->pools, arena, sizeof(struct pool_sample));
     segments_init(ledger);
     return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
 }
@@ -343,6 +345,31 @@ static bool apply_memory(struct ledger *ledger, const struct event *event)
     return true;
 }
 
+static bool apply_pool(struct ledger *ledger, const struct event *event)
+{
+    struct pool_sample *sample = NULL;
+    uint64_t handle = block_key_number(event->key);
+    for (uint32_t i = 0; i < ledger->pools.count && sample == NULL; i++) {
+        struct pool_sample *known = list_at(&ledger->pools, i);
+        if (known->handle == handle && known->device == event->device)
+            sample = known;
+    }
+    if (sample == NULL && ledger->pools.count < POOL_SAMPLES_MAX)
+        sample = list_reach(&ledger->pools, ledger->pools.count);
+    if (sample == NULL)
+        return false;
+    uint64_t reserved = event->total_bytes, peak = sample->peak_reserved_bytes;
+    uint64_t unused = event->free_bytes < reserved ? event->free_bytes : reserved;
+    *sample = (struct pool_sample){.handle = handle,
+                                   .device = event->device,
+                                   .time_ns = event->time_ns,
+                                   .reserved_bytes = reserved,
+                                   .used_bytes = reserved - unused,
+                                   .threshold_bytes = event->size,
+                                   .peak_reserved_bytes = reserved > peak ? reserved : peak};
+    return true;
+}
+
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended)
 {
     bool applied = false;
@@ -369,6 +396,9 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
         return true;
     case EVENT_MEMORY:
         applied = apply_memory(ledger, event);
+        break;
+    case EVENT_POOL:
+        applied = apply_pool(ledger, event);
         break;
     case EVENT_MAP:
         applied = segments_map(ledger, event);

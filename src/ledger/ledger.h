@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "catalog/catalog.h"
 #include "ledger/event.h"
+#include "ledger/layout.h"
 
 struct ledger;
 
@@ -71,6 +72,19 @@ struct oom {
     uint64_t live_bytes; /* of the space that was asked */
     uint32_t share_count;
     const struct share *shares; /* who held it, most bytes first */
+    size_t layout_count;
+    const struct layout *layouts; /* of the device that was asked: each allocator's, then */
+    uint64_t
+        pool_unused_bytes; /* of that device, reserved by memory pools and in no block, as far as known */
+};
+
+/* The driver's figures for one memory pool. */
+struct pool_sample {
+    uint64_t handle; /* the driver's, of a pool that may be gone by now */
+    int device;
+    uint64_t time_ns, reserved_bytes, used_bytes;
+    uint64_t threshold_bytes; /* of what is unused, so much is kept when the program waits for the device */
+    uint64_t peak_reserved_bytes; /* of all samples */
 };
 
 /* The driver's own figures for one device. */
@@ -113,5 +127,8 @@ const struct oom *ledger_oom(const struct ledger *ledger, size_t index);
 /* One per device: the latest. */
 size_t ledger_memory_count(const struct ledger *ledger);
 const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t index);
+/* One per pool: the latest. In the order they were first seen. */
+size_t ledger_pool_count(const struct ledger *ledger);
+const struct pool_sample *ledger_pool(const struct ledger *ledger, size_t index);
 
 #endif

@@ -259,6 +259,23 @@ static uint32_t user_bit(struct ledger *ledger, uint32_t name)
     return frameworks->count == 0 ? 0 : UINT32_C(1) << (frameworks->count - 1);
 }
 
+static void add_user(const struct ledger *ledger, struct segment *segment, uint32_t user)
+{
+    const struct fullest *fullest = find_fullest(ledger, device_of(ledger, segment->site));
+    if ((segment->users & user) == user)
+        return;
+    if (fullest != NULL && segment->then != fullest->event) {
+        segment->users_then = segment->users;
+        segment->then = fullest->event;
+    }
+    segment->users |= user;
+}
+
+uint32_t segments_users_then(const struct segment *segment, const struct fullest *fullest)
+{
+    return segment->then == fullest->event ? segment->users_then : segment->users;
+}
+
 void segments_block_began(struct ledger *ledger, const struct block_entry *entry, struct site_record *site,
                           uint64_t time_ns, bool returned)
 {
@@ -269,7 +286,7 @@ void segments_block_began(struct ledger *ledger, const struct block_entry *entry
             site->user = user_bit(ledger, key->api);
         struct segment *segment = segments_find(ledger, block_key_number(entry->block.key));
         if (segment != NULL)
-            segment->users |= site->user;
+            add_user(ledger, segment, site->user);
     } else if (ledger->segments.active) {
         add_block(ledger, entry, returned);
     }

@@ -24,7 +24,10 @@ struct segment {
     uint32_t context; /* of the block */
     bool mapped;      /* a mapping: one piece with its neighbours */
     uint32_t users;   /* one bit a framework */
-    uint64_t birth;   /* the number of the event that began it */
+    /* What `users` was at the device's fullest moment, if it has changed since the moment of that event. */
+    uint32_t users_then;
+    uint64_t then;
+    uint64_t birth; /* the number of the event that began it */
     struct segment *left, *right;
     struct segment *next; /* among those kept for the fullest moment */
 };
@@ -55,6 +58,8 @@ void segments_unmap(struct ledger *ledger, uint64_t address);
 void segments_start(struct ledger *ledger);
 /* The segment around an address; NULL for none. */
 struct segment *segments_find(const struct ledger *ledger, uint64_t address);
+/* The frameworks that had used a segment by the device's fullest moment. */
+uint32_t segments_users_then(const struct segment *segment, const struct fullest *fullest);
 /* The device's; NULL when there was none. */
 const struct fullest *segments_fullest(const struct ledger *ledger, int device);
 /* In the order of addresses. */

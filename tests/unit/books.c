@@ -195,6 +195,31 @@ _Static_assert(sizeof(struct ledger_counters) == 8 * sizeof(uint64_t), "no paddi
 _Static_assert(sizeof(struct totals) == 8 * sizeof(uint64_t), "no padding");
 _Static_assert(sizeof(struct site_totals) == 13 * sizeof(uint64_t), "no padding");
 
+static void assert_layouts_equal(const struct layout *left, const struct layout *right, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct layout *one = &left[i], *other = &right[i];
+        assert_memory_equal(one, other, offsetof(struct layout, segments));
+        assert_memory_equal(one->segments, other->segments, one->listed_count * sizeof *one->segments);
+        assert_int_equal(one->pinner_count, other->pinner_count);
+        assert_memory_equal(one->pinners, other->pinners, one->pinner_count * sizeof *one->pinners);
+    }
+}
+
+static void assert_moments_equal(const struct ledger *left, const struct ledger *right, int device,
+                                 enum layout_moment moment)
+{
+    static const struct layout_limits limits = {.segments = 100, .pinners = 100};
+    struct arena arena = {0};
+    const struct layout *one, *other;
+    size_t count, other_count;
+    assert_true(ledger_layouts(left, device, moment, &limits, &arena, &one, &count));
+    assert_true(ledger_layouts(right, device, moment, &limits, &arena, &other, &other_count));
+    assert_int_equal(count, other_count);
+    assert_layouts_equal(one, other, count);
+    arena_release(&arena);
+}
+
 void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *left,
                           const struct ledger *right)
 {
@@ -222,6 +247,18 @@ void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *le
         assert_int_equal(one->free_bytes, other->free_bytes);
         assert_int_equal(one->total_bytes, other->total_bytes);
         assert_int_equal(one->tracked_bytes, other->tracked_bytes);
+    }
+    assert_int_equal(ledger_pool_count(left), ledger_pool_count(right));
+    for (size_t i = 0; i < ledger_pool_count(left); i++) {
+        const struct pool_sample *one = ledger_pool(left, i), *other = ledger_pool(right, i);
+        assert_int_equal(one->device, other->device);
+        assert_int_equal(one->handle, other->handle);
+        assert_memory_equal(&one->time_ns, &other->time_ns,
+                            sizeof *one - offsetof(struct pool_sample, time_ns));
+    }
+    for (int device = 0; device < 2; device++) {
+        assert_moments_equal(left, right, device, LAYOUT_NOW);
+        assert_moments_equal(left, right, device, LAYOUT_FULLEST);
     }
     assert_blocks_equal(left, right);
 }
