@@ -46,6 +46,34 @@ static void body_test_an_address_comes_back_at_once(void)
 }
 CHILD_TEST(test_an_address_comes_back_at_once, "")
 
+static void write_addresses(int to)
+{
+    CUdeviceptr addresses[5];
+    start(0);
+    addresses[0] = allocate(100);
+    addresses[1] = allocate(10 * MIB);
+    OK(CU(cuMemAllocManaged)(&addresses[2], 100, CU_MEM_ATTACH_GLOBAL));
+    OK(CU(cuMemAllocHost_v2)((void **)&addresses[3], 100));
+    OK(CU(cuMemAddressReserve)(&addresses[4], 2 * MIB, 0, 0, 0));
+    EXPECT(write(to, addresses, sizeof addresses), sizeof addresses);
+}
+
+static void body_test_the_same_calls_give_the_same_addresses(void)
+{
+    CUdeviceptr seen[2][5];
+    int ends[2];
+    TRUE(!pipe(ends));
+    for (int i = 0; i < 2; i++) {
+        if (fork() == 0) {
+            write_addresses(ends[1]);
+            _exit(0);
+        }
+        EXPECT(read(ends[0], seen[i], sizeof seen[i]), sizeof seen[i]);
+    }
+    EXPECT(memcmp(seen[0], seen[1], sizeof seen[0]), 0);
+}
+CHILD_TEST(test_the_same_calls_give_the_same_addresses, "")
+
 static void body_test_memory_runs_out(void)
 {
     start(0);
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_a_context_takes_its_share_of_memory),
         cmocka_unit_test(test_memory_is_counted_in_granules),
         cmocka_unit_test(test_an_address_comes_back_at_once),
+        cmocka_unit_test(test_the_same_calls_give_the_same_addresses),
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_a_context_needs_memory),
         cmocka_unit_test(test_wrong_frees_are_refused),

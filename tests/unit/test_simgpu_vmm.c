@@ -2,6 +2,7 @@
  * refused. */
 #include "simgpu/child.h"
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 static CUmemAllocationProp on_device(int device)
@@ -178,6 +179,24 @@ static void body_test_wrong_mappings_are_refused(void)
 }
 CHILD_TEST(test_wrong_mappings_are_refused, "")
 
+static void body_test_a_hint_places_a_reservation(void)
+{
+    start(0);
+    char *room = mmap(NULL, 16 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* free in a moment */
+    CUdeviceptr wished = ((CUdeviceptr)room + 2 * MIB) / (2 * MIB) * (2 * MIB), address, other;
+    munmap(room, 16 * MIB);
+    OK(CU(cuMemAddressReserve)(&address, 6 * MIB, 0, wished, 0));
+    EXPECT(address, wished);
+    OK(CU(cuMemAddressReserve)(&other, 6 * MIB, 0, wished, 0)); /* only a hint */
+    TRUE(other != wished);
+    OK(CU(cuMemMap)(address, 2 * MIB, 0, create(2 * MIB), 0));
+    OK(CU(cuMemUnmap)(address, 2 * MIB));
+    OK(CU(cuMemAddressFree)(address, 6 * MIB));
+    OK(CU(cuMemAddressFree)(other, 6 * MIB));
+    EXPECT(reserve(6 * MIB), other); /* addresses come back */
+}
+CHILD_TEST(test_a_hint_places_a_reservation, "")
+
 static void body_test_a_mapped_address_describes_itself(void)
 {
     start(0);
@@ -345,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_access_comes_with_a_grant_only),
         cmocka_unit_test(test_a_copy_crosses_mappings),
         cmocka_unit_test(test_wrong_mappings_are_refused),
+        cmocka_unit_test(test_a_hint_places_a_reservation),
         cmocka_unit_test(test_a_mapped_address_describes_itself),
         cmocka_unit_test(test_host_memory_can_be_mapped),
         cmocka_unit_test(test_another_process_imports_an_allocation),

@@ -22,7 +22,9 @@
 #define HOST_WINDOW    (256ull << 30)
 #define MANAGED_WINDOW (1024ull << 30)
 #define LOW_WINDOW     (512ull << 20) /* small enough to lie below the shadow of a sanitizer */
-#define HIGH_FD        700            /* descriptors of ours start here, out of the way of a program's own */
+#define FIRST_ADDRESS  (32ull << 40)  /* where little else is, with sanitizers too */
+#define ADDRESS_STEP   (1ull << 32)
+#define HIGH_FD        700 /* descriptors of ours start here, out of the way of a program's own */
 
 static struct span **table[TABLE_SIZE]; /* 2^47 bytes of addresses */
 static struct slab span_slab = {.size = sizeof(struct span)};
@@ -80,12 +82,16 @@ static struct window *window_at(void *base, uint64_t size, int fd, struct device
     return window;
 }
 
-/* Maps `size` bytes so that they begin at a granule, and file offsets are granules too. */
+/* Maps `size` bytes so that they begin at a granule, and file offsets are granules too. The same calls give
+ * the same addresses in every process, as long as nothing else lies there: runs can be compared. */
 static void *map_aligned(uint64_t size, int fd)
 {
-    char *room = mmap(NULL, size + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    static uint64_t hint = FIRST_ADDRESS;
+    char *room =
+        mmap((void *)hint, size + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
         return NULL;
+    hint += round_up(size + GRANULE, ADDRESS_STEP);
     char *start = (char *)round_up((uint64_t)room, GRANULE);
     if (start > room)
         munmap(room, (size_t)(start - room));
@@ -121,6 +127,14 @@ struct window *window_of_fd(int fd, uint64_t size)
     struct window *window = base ? window_at(base, size, fd, NULL) : NULL;
     if (base && !window)
         munmap(base, size);
+    return window;
+}
+
+struct window *window_of_addresses(uint64_t size)
+{
+    struct window *window = window_of_fd(-1, size);
+    if (window)
+        mprotect((void *)window->base, size, PROT_NONE);
     return window;
 }
 

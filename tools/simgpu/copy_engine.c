@@ -19,7 +19,7 @@ void *memory_at(uint64_t address, uint64_t *bytes_left)
 {
     struct span *span = span_at(address);
     if (span && span->reservation)
-        return vmm_memory_at(span, address, bytes_left);
+        return vmm_memory_at(address, bytes_left);
     struct block *block = block_at(address);
     if (!block)
         return NULL;

@@ -16,8 +16,8 @@ CUresult graph_free_block(struct block *block);
 /* Where the bytes behind a device address lie in this process, and how many follow without a gap; NULL when
  * the address is no memory of the driver's, or virtual memory that is not mapped or not accessible. */
 void *memory_at(uint64_t address, uint64_t *bytes_left);
-/* The same for virtual memory management, given the reservation's span (vmm.c). */
-void *vmm_memory_at(const struct span *span, uint64_t address, uint64_t *bytes_left);
+/* The same for virtual memory management (reservation.c). */
+void *vmm_memory_at(uint64_t address, uint64_t *bytes_left);
 
 /* The mapping that an address lies in, and the attributes of such an address. */
 bool vmm_mapping_at(uint64_t address, uint64_t *start, uint64_t *bytes);

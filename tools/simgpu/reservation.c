@@ -12,10 +12,12 @@
 
 static struct slab mapping_slab = {.size = sizeof(struct mapping)};
 
+/* The reservation that an address lies in; not in the part that only aligns it. */
 static struct reservation *reservation_at(uint64_t address)
 {
     const struct span *span = span_at(address);
-    return span ? span->reservation : NULL;
+    struct reservation *reservation = span ? span->reservation : NULL;
+    return reservation && address - reservation->start < reservation->size ? reservation : NULL;
 }
 
 struct mapping *mapping_at(uint64_t address)
@@ -26,6 +28,37 @@ struct mapping *mapping_at(uint64_t address)
 
 /* ---- reserving ---- */
 
+#define ADDRESSES (4ull << 40) /* set aside for reservations, without access */
+
+/* Addresses for a reservation: at the hint where there is one and it is free, from our own otherwise. */
+static struct span *take_addresses(uint64_t size, uint64_t hint, void **room)
+{
+    static struct window *window;
+    for (uint64_t bytes = ADDRESSES; !window && bytes >= GRANULE; bytes /= 2)
+        window = window_of_addresses(bytes);
+    *room = NULL;
+    if (hint) {
+        *room = mmap((void *)hint, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (*room == (void *)hint && hint % GRANULE == 0)
+            return span_known(hint, size);
+        if (*room != MAP_FAILED)
+            munmap(*room, size);
+        *room = NULL;
+    }
+    return window ? span_take(window, size) : NULL;
+}
+
+static void give_addresses(struct span *span, void *room)
+{
+    uint64_t size = span->size;
+    if (!room) {
+        span_give(span);
+        return;
+    }
+    span_forget(span);
+    munmap(room, size);
+}
+
 static CUresult reserve(CUdeviceptr *out, size_t asked, size_t alignment, CUdeviceptr hint,
                         unsigned long long flags)
 {
@@ -34,22 +67,19 @@ static CUresult reserve(CUdeviceptr *out, size_t asked, size_t alignment, CUdevi
         asked > UINT64_MAX / 4 || alignment > UINT64_MAX / 4)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t size = round_up(asked, GRANULE), align = alignment > GRANULE ? alignment : GRANULE;
-    uint64_t room_size = size + align;
     struct reservation *reservation =
         calloc(1, sizeof *reservation + size / GRANULE * sizeof(struct mapping *));
-    void *room = mmap((void *)hint, room_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct span *span = NULL;
-    if (reservation && room != MAP_FAILED) {
-        uint64_t start = round_up((uint64_t)room, align);
-        *reservation = (struct reservation){start, size, asked, room, room_size, NULL};
-        span = span_known(start, size);
-    }
+    /* More than is asked for, so that an aligned part can be used. */
+    struct span *span =
+        reservation ? take_addresses(size + align - GRANULE, hint % align ? 0 : hint, &reservation->room)
+                    : NULL;
     if (!span) {
-        if (room != MAP_FAILED)
-            munmap(room, room_size);
         free(reservation);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    reservation->start = round_up(span->start, align);
+    reservation->size = size;
+    reservation->asked = asked;
     reservation->span = span;
     span->reservation = reservation;
     *out = reservation->start;
@@ -70,8 +100,7 @@ static CUresult free_addresses(CUdeviceptr address, size_t size)
     for (uint64_t i = 0; i < reservation->size / GRANULE; i++)
         if (reservation->mappings[i])
             return CUDA_ERROR_INVALID_VALUE;
-    span_forget(reservation->span);
-    munmap(reservation->room, reservation->room_size);
+    give_addresses(reservation->span, reservation->room);
     free(reservation);
     return CUDA_SUCCESS;
 }
@@ -234,9 +263,9 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 
 /* ---- what an address means ---- */
 
-void *vmm_memory_at(const struct span *span, uint64_t address, uint64_t *bytes_left)
+void *vmm_memory_at(uint64_t address, uint64_t *bytes_left)
 {
-    const struct mapping *mapping = span->reservation->mappings[(address - span->start) / GRANULE];
+    const struct mapping *mapping = mapping_at(address);
     if (!mapping || !mapping->readable || mapping->allocation->multicast)
         return NULL;
     struct allocation *allocation = mapping->allocation;

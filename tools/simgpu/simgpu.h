@@ -151,6 +151,8 @@ struct block *block_starting(uint64_t address);
  * map. */
 struct window *window_new(uint64_t size, struct device *device, bool shared);
 struct window *window_of_fd(int fd, uint64_t size);
+/* Addresses only: no memory, and no access. */
+struct window *window_of_addresses(uint64_t size);
 void window_end(struct window *window);
 struct window *host_window(void);
 struct window *managed_window(void);

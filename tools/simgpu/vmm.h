@@ -30,8 +30,7 @@ struct mapping {
 
 struct reservation {
     uint64_t start, size, asked;
-    void *room; /* as mmap gave it */
-    uint64_t room_size;
+    void *room; /* mapped for it alone, at the address it wished for; else NULL */
     struct span *span;
     struct mapping *mappings[]; /* by granule */
 };
