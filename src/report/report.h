@@ -28,6 +28,9 @@ struct symbol_source {
      * itself. Returns how many; 0: nothing is known. Strings live as long as the source. */
     size_t (*resolve)(void *source, const struct module *module, uint64_t offset, struct native_name *names,
                       size_t max);
+    /* In a few words, why functions of the module have no name: "has changed since the recording". NULL:
+     * unknown. May be NULL itself. */
+    const char *(*why)(void *source, const struct module *module);
     void *source;
 };
 
@@ -39,6 +42,7 @@ struct report_input {
     uint64_t dropped_events;             /* of the process or the file, beyond the ledger's own */
     size_t note_count;
     const char *const *notes;
+    const char *source_root; /* a folder in the place of "/", to read lines of code from; NULL: "/" itself */
     const char *report_path; /* where the reader finds more, for the text report; NULL: say nothing */
 };
 

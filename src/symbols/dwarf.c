@@ -1,23 +1,18 @@
 /*
- * Names, files and lines of native frames for the command-line tool, through elfutils: DWARF in the module's
- * file or in a separate debug file, found by libdwfl in the usual folders, by build-id, and by debuginfod
- * where the user set DEBUGINFOD_URLS. A file that is no longer the one that was recorded is never read as if
- * it were.
+ * Names, files and lines of native frames for the command-line tool, through elfutils. A module's file is
+ * opened when one of its frames is asked for, once for all modules that turn out to be one file, and each
+ * address in it is looked up once. A file that is no longer the one that was recorded is never read as if it
+ * were.
  */
-#include <elfutils/libdwfl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "symbols/demangle.h"
-#include "symbols/dwarf_units.h"
-#include "symbols/elf_file.h"
-#include "symbols/range_list.h"
-#include "symbols/source_path.h"
+#include "symbols/debug_files.h"
+#include "symbols/dwarf_file.h"
 #include "symbols/symbols.h"
 
-#define NAME_MAX_BYTES 16384
+#define OUT_OF_MEMORY "out of memory while reading debug information"
 
 struct resolved {
     uint64_t offset;
@@ -26,116 +21,71 @@ struct resolved {
     UT_hash_handle hh;
 };
 
-struct dwarf_module {
+struct file_key {
+    uint64_t device, inode;
+};
+
+struct opened_file {
+    struct file_key key;
+    struct dwarf_file *file;   /* NULL: cannot be read */
+    struct resolved *resolved; /* by offset */
+    UT_hash_handle hh;
+};
+
+struct known_module {
     const struct module *module;
-    const char *problem; /* NULL: can be read */
-    Dwfl *dwfl;
-    Dwfl_Module *file;
-    Dwarf_Addr file_bias; /* libdwfl's address minus the one in the file */
-    Dwarf_Addr debug_bias;
-    struct dwarf_units *units;   /* NULL: no DWARF */
-    struct resolved *resolved;   /* by offset */
-    struct range_list functions; /* of the symbol tables, in libdwfl's addresses; ids are symbol indices */
+    enum elf_problem problem;
+    const char *sentence;     /* NULL: can be read */
+    struct opened_file *file; /* NULL: cannot be read */
     UT_hash_handle hh;
 };
 
 struct dwarf_source {
     struct symbol_source source;
     struct arena arena;
-    struct dwarf_module *modules;
+    const char *sysroot;
+    struct debug_files *files;
+    struct opened_file *opened;
+    struct known_module *modules;
 };
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-};
-
-static const char *keep(struct dwarf_source *source, const char *text)
+/* Takes the descriptor. NULL when memory ran out, or the file cannot be read. */
+static struct opened_file *find_opened(struct dwarf_source *source, const struct module *module,
+                                       struct elf_file *file)
 {
-    return text ? arena_copy(&source->arena, text, strlen(text)) : NULL;
-}
-
-/* "…/.build-id/ab/cdef….debug": where distributions keep debug files. They have the addresses of the
- * original. */
-static bool debug_file_path(const struct module *module, char *path, size_t size)
-{
-    int used = snprintf(path, size, "/usr/lib/debug/.build-id/%02x/", module->build_id[0]);
-    for (uint32_t i = 1; i < module->build_id_bytes && (size_t)used + 3 < size; i++)
-        used += snprintf(path + used, size - (size_t)used, "%02x", module->build_id[i]);
-    return snprintf(path + used, size - (size_t)used, ".debug") < (int)(size - (size_t)used);
-}
-
-/* The recorded file is gone or another: looks for its debug file, or the file itself, by build-id. */
-static Dwfl_Module *report_by_build_id(Dwfl *dwfl, const struct module *module)
-{
-    char path[256];
-    Dwarf_Addr bias;
-    if (module->build_id_bytes < 2)
+    struct file_key key = {.device = file->device, .inode = file->inode};
+    struct opened_file *found;
+    HASH_FIND(hh, source->opened, &key, sizeof(key), found);
+    if (found) {
+        elf_close(file);
+        return found->file ? found : NULL;
+    }
+    found = arena_alloc(&source->arena, sizeof(*found));
+    if (found) {
+        found->key = key;
+        HASH_ADD(hh, source->opened, key, sizeof(found->key), found);
+    }
+    if (!found || !hash_added(found)) {
+        elf_close(file);
         return NULL;
-    Dwfl_Module *found = debug_file_path(module, path, sizeof(path))
-                             ? dwfl_report_elf(dwfl, module->path, path, -1, 0, true)
-                             : NULL;
-    if (found)
-        return found;
-    found = dwfl_report_module(dwfl, module->path, module->start - module->bias, module->end - module->bias);
-    if (found && dwfl_module_report_build_id(found, module->build_id, (int)module->build_id_bytes, 0) == 0 &&
-        dwfl_module_getelf(found, &bias))
-        return found;
-    return NULL;
+    }
+    found->file = dwarf_file_create(source->files, module, file, &source->arena);
+    return found->file ? found : NULL;
 }
 
-static const char *describe(struct dwarf_source *source, const struct module *module,
-                            enum elf_problem problem)
+static const char *describe(struct dwarf_source *source, const struct known_module *of)
 {
     char text[4096 + 256];
-    snprintf(text, sizeof(text), "%s %s: its functions are shown as offsets", module->path,
-             elf_problem_text(problem));
-    return keep(source, text);
+    snprintf(text, sizeof(text), "%s%s %s: its functions are shown as offsets",
+             source->sysroot ? source->sysroot : "", of->module->path, elf_problem_text(of->problem));
+    const char *kept = arena_copy(&source->arena, text, strlen(text));
+    return kept ? kept : OUT_OF_MEMORY;
 }
 
-static void open_file(struct dwarf_source *source, struct dwarf_module *of)
+static struct known_module *find_module(struct dwarf_source *source, const struct module *module)
 {
-    struct elf_file checked;
-    enum elf_problem problem = elf_open_module(&checked, of->module);
-    of->dwfl = dwfl_begin(&callbacks);
-    if (!of->dwfl) {
-        elf_close(&checked);
-        of->problem = "out of memory while reading debug information";
-        return;
-    }
-    dwfl_report_begin(of->dwfl);
-    if (problem == ELF_NONE) /* takes the descriptor: what was checked is what is read */
-        of->file = dwfl_report_elf(of->dwfl, of->module->path, of->module->path, checked.fd, 0, true);
-    if (problem == ELF_NONE && !of->file) {
-        elf_close(&checked);
-        problem = ELF_NOT_ELF;
-    }
-    if (!of->file)
-        of->file = report_by_build_id(of->dwfl, of->module);
-    dwfl_report_end(of->dwfl, NULL, NULL);
-    if (!of->file || !dwfl_module_getelf(of->file, &of->file_bias)) {
-        of->file = NULL;
-        of->problem = describe(source, of->module, problem);
-    }
-}
-
-static void read_functions(struct dwarf_source *source, struct dwarf_module *of)
-{
-    int count = dwfl_module_getsymtab(of->file);
-    for (int i = 1; i < count; i++) {
-        GElf_Sym symbol;
-        GElf_Addr start;
-        if (dwfl_module_getsym_info(of->file, i, &symbol, &start, NULL, NULL, NULL) &&
-            elf_is_function(&symbol))
-            range_list_add(&of->functions, &source->arena, start, start + symbol.st_size, (uint32_t)i);
-    }
-    range_list_sort(&of->functions);
-}
-
-static struct dwarf_module *find_module(struct dwarf_source *source, const struct module *module)
-{
-    struct dwarf_module *found;
+    struct known_module *found;
+    struct elf_file file;
     HASH_FIND_PTR(source->modules, &module, found);
     if (found)
         return found;
@@ -146,89 +96,25 @@ static struct dwarf_module *find_module(struct dwarf_source *source, const struc
     HASH_ADD_PTR(source->modules, module, found);
     if (!hash_added(found))
         return NULL;
-    open_file(source, found);
-    if (!found->file)
-        return found;
-    Dwarf *dwarf = dwfl_module_getdwarf(found->file, &found->debug_bias);
-    if (dwarf)
-        found->units = dwarf_units_create(dwarf, &source->arena);
-    read_functions(source, found);
+    found->problem = debug_files_open(source->files, module, &file);
+    if (found->problem == ELF_NONE)
+        found->file = find_opened(source, module, &file);
+    if (found->problem == ELF_NONE && !found->file)
+        found->problem = ELF_NOT_ELF;
+    if (found->problem != ELF_NONE)
+        found->sentence = describe(source, found);
     return found;
 }
 
-/* The best symbol of the function at `address`, NULL when there is none; belongs to libdwfl. */
-static const char *symbol_at(const struct dwarf_module *of, Dwarf_Addr address)
-{
-    const struct range *function = range_list_find(&of->functions, address);
-    const char *best = NULL;
-    int best_rank = -1;
-    for (const struct range *alias = function; alias && alias >= of->functions.ranges; alias--) {
-        GElf_Sym symbol;
-        GElf_Addr start;
-        if (alias->start != function->start)
-            break;
-        const char *name =
-            dwfl_module_getsym_info(of->file, (int)alias->id, &symbol, &start, NULL, NULL, NULL);
-        int rank = name ? elf_name_rank(&symbol, name) : -1;
-        if (rank >= best_rank && name && name[0]) {
-            best = name;
-            best_rank = rank;
-        }
-    }
-    return best;
-}
-
-/* The mangled names say most; the plain name of a function is only its last part. */
-static const char *function_name(struct dwarf_source *source, const struct dwarf_place *place,
-                                 const char *symbol)
-{
-    char text[NAME_MAX_BYTES];
-    const char *mangled[] = {place->linkage_name, symbol},
-               *plain[] = {place->plain_name, symbol, place->linkage_name};
-    for (size_t i = 0; i < sizeof(mangled) / sizeof(*mangled); i++)
-        if (mangled[i] && demangle(mangled[i], text, sizeof(text)) > 0)
-            return keep(source, text);
-    for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
-        if (plain[i] && readable_name(plain[i], text, sizeof(text)) > 0)
-            return keep(source, text);
-    return NULL;
-}
-
-static size_t name_address(struct dwarf_source *source, struct dwarf_module *of, uint64_t offset,
-                           struct native_name *names)
-{
-    struct dwarf_place places[DWARF_CHAIN_MAX];
-    Dwarf_Addr address = offset - 1 + of->file_bias; /* inside the call, not behind it */
-    const char *symbol = symbol_at(of, address);
-    size_t count = of->units ? dwarf_units_find(of->units, address - of->debug_bias, places) : 0;
-    if (count == 0 && symbol) {
-        memset(&places[0], 0, sizeof(places[0]));
-        count = 1;
-    }
-    for (size_t i = 0; i < count; i++) {
-        char path[SOURCE_PATH_MAX];
-        names[i] = (struct native_name){
-            .function = function_name(source, &places[i], i == count - 1 ? symbol : NULL),
-            .file = places[i].file ? keep(source, source_path(places[i].file, path)) : NULL,
-            .line = places[i].line,
-        };
-    }
-    return count;
-}
-
 /* Looks an address up once and keeps the answer, NULL when there is no memory for it. */
-static struct resolved *resolve_once(struct dwarf_source *source, const struct module *module,
-                                     uint64_t offset)
+static struct resolved *resolve_once(struct dwarf_source *source, struct opened_file *of, uint64_t offset)
 {
-    struct dwarf_module *of = find_module(source, module);
     struct native_name names[DWARF_CHAIN_MAX];
     struct resolved *found;
-    if (!of)
-        return NULL;
     HASH_FIND(hh, of->resolved, &offset, sizeof(offset), found);
     if (found)
         return found;
-    size_t count = of->file ? name_address(source, of, offset, names) : 0;
+    size_t count = dwarf_file_find(of->file, offset, names);
     found = arena_alloc(&source->arena, sizeof(*found));
     if (!found)
         return NULL;
@@ -243,7 +129,8 @@ static struct resolved *resolve_once(struct dwarf_source *source, const struct m
 static size_t dwarf_resolve(void *arg, const struct module *module, uint64_t offset,
                             struct native_name *names, size_t max)
 {
-    struct resolved *found = max > 0 && offset > 0 && module ? resolve_once(arg, module, offset) : NULL;
+    const struct known_module *of = max > 0 && offset > 0 && module ? find_module(arg, module) : NULL;
+    const struct resolved *found = of && of->file ? resolve_once(arg, of->file, offset) : NULL;
     if (!found || found->count == 0)
         return 0;
     size_t count = found->count < max ? found->count : max;
@@ -252,35 +139,60 @@ static size_t dwarf_resolve(void *arg, const struct module *module, uint64_t off
     return count;
 }
 
-const char *dwarf_source_problem(struct symbol_source *source, const struct module *module)
+static const char *dwarf_why(void *arg, const struct module *module)
 {
-    struct dwarf_module *of = find_module(source->source, module);
-    return of ? of->problem : "out of memory while reading debug information";
+    const struct known_module *of = find_module(arg, module);
+    if (!of)
+        return NULL;
+    if (!of->file)
+        return elf_problem_text(of->problem);
+    return dwarf_file_has_symtab(of->file->file) ? "no symbol there" : "stripped, no debug file found";
 }
 
-struct symbol_source *dwarf_source_create(void)
+const char *dwarf_source_problem(struct symbol_source *source, const struct module *module)
+{
+    const struct known_module *of = find_module(source->source, module);
+    return of ? of->sentence : OUT_OF_MEMORY;
+}
+
+const char *dwarf_source_trouble(struct symbol_source *source)
+{
+    struct dwarf_source *of = source->source;
+    return debug_files_lack_debuginfod(of->files)
+               ? "DEBUGINFOD_URLS is set, but libdebuginfod.so.1 (Debian: libdebuginfod1) cannot be used."
+               : NULL;
+}
+
+struct symbol_source *dwarf_source_create(const struct symbol_places *places)
 {
     struct arena arena = {0};
     struct dwarf_source *source = arena_alloc(&arena, sizeof(*source));
     if (!source)
         return NULL;
     source->arena = arena;
-    source->source = (struct symbol_source){.resolve = dwarf_resolve, .source = source};
-    return &source->source;
+    source->sysroot = places ? places->sysroot : NULL;
+    source->source = (struct symbol_source){.resolve = dwarf_resolve, .why = dwarf_why, .source = source};
+    source->files = debug_files_create(places, &source->arena);
+    if (source->files)
+        return &source->source;
+    dwarf_source_destroy(&source->source);
+    return NULL;
 }
 
 void dwarf_source_destroy(struct symbol_source *source)
 {
     struct dwarf_source *of = source ? source->source : NULL;
-    struct dwarf_module *module, *next;
+    struct opened_file *file, *next;
     if (!of)
         return;
-    HASH_ITER (hh, of->modules, module, next) {
-        HASH_CLEAR(hh, module->resolved);
-        if (module->dwfl)
-            dwfl_end(module->dwfl);
-    }
     HASH_CLEAR(hh, of->modules);
+    HASH_ITER (hh, of->opened, file, next) {
+        HASH_CLEAR(hh, file->resolved);
+        dwarf_file_destroy(file->file);
+    }
+    HASH_CLEAR(hh, of->opened);
+    if (of->files)
+        debug_files_destroy(of->files);
     struct arena arena = of->arena; /* `of` itself lies in it */
     arena_release(&arena);
 }

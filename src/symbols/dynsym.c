@@ -12,10 +12,11 @@
 #include "symbols/own_stack.h"
 #include "symbols/range_list.h"
 
-#define OPEN_FILES_MAX   4
-#define NAME_MAX_BYTES   DEMANGLE_INPUT_MAX
-#define SYMBOLS_PER_READ 4096
-#define ALIASES_MAX      16
+#define OPEN_FILES_MAX    4
+#define NAME_MAX_BYTES    DEMANGLE_INPUT_MAX
+#define SYMBOLS_PER_READ  4096
+#define ALIASES_MAX       16
+#define SECTION_LOOKS_MAX 65536 /* each is a read of its own, for the few symbols without type or size */
 /* Bounds the memory for one file: 24 bytes a function, twice while sorting. */
 #define SYMBOLS_MAX (UINT64_C(1) << 23)
 
@@ -23,6 +24,7 @@ struct dynsym_module {
     struct dynsym_module *next;
     const struct module *module;
     struct elf_file file;
+    enum elf_problem problem;
     bool readable;           /* its table was read; the file may have to be opened again */
     uint64_t symbols_offset; /* of the symbol table in the file */
     uint64_t names_offset, names_bytes;
@@ -40,20 +42,38 @@ struct dynsym_source {
     char raw[NAME_MAX_BYTES + 1], readable[NAME_MAX_BYTES + 1];
 };
 
+/* Adds one symbol, if it is a function. `looks`: how many sections may be looked at still. */
+static void add_function(struct dynsym_module *of, const Elf64_Sym *symbol, uint32_t index, unsigned *looks)
+{
+    Elf64_Shdr section;
+    uint64_t start = symbol->st_value;
+    if (!elf_is_function(symbol))
+        return;
+    if (elf_needs_section(symbol)) {
+        if (*looks == 0)
+            return;
+        (*looks)--;
+        if (!elf_section_at(&of->file, symbol->st_shndx, &section) || !(section.sh_flags & SHF_EXECINSTR))
+            return;
+        if (symbol->st_size == 0) {
+            range_list_add_open(&of->functions, NULL, start, section.sh_addr + section.sh_size, index);
+            return;
+        }
+    }
+    range_list_add(&of->functions, NULL, start, start + symbol->st_size, index);
+}
+
 /* Adds the table's functions to the list. `symbols` has room for SYMBOLS_PER_READ. */
 static void collect_functions(struct dynsym_module *of, uint64_t total, Elf64_Sym *symbols)
 {
+    unsigned looks = SECTION_LOOKS_MAX;
     for (uint64_t first = 0; first < total; first += SYMBOLS_PER_READ) {
         uint64_t count = total - first < SYMBOLS_PER_READ ? total - first : SYMBOLS_PER_READ;
         if (!elf_read(&of->file, of->symbols_offset + first * sizeof(*symbols), symbols,
                       count * sizeof(*symbols)))
             return;
-        for (uint64_t i = 0; i < count && of->functions.count < of->functions.room; i++) {
-            const Elf64_Sym *symbol = &symbols[i];
-            uint64_t end = symbol->st_value + symbol->st_size;
-            if (elf_is_function(symbol))
-                range_list_add(&of->functions, NULL, symbol->st_value, end, (uint32_t)(first + i));
-        }
+        for (uint64_t i = 0; i < count && of->functions.count < of->functions.room; i++)
+            add_function(of, &symbols[i], (uint32_t)(first + i), &looks);
     }
 }
 
@@ -89,7 +109,8 @@ static bool open_file(struct dynsym_source *source, struct dynsym_module *of)
     struct dynsym_module **slot = &source->open[source->next_open];
     if (of->file.fd >= 0)
         return true;
-    if (elf_open_module(&of->file, of->module) != ELF_NONE)
+    of->problem = elf_open_module(&of->file, NULL, of->module);
+    if (of->problem != ELF_NONE)
         return false;
     if (*slot)
         elf_close(&(*slot)->file);
@@ -107,6 +128,7 @@ static struct dynsym_module *add_module(struct dynsym_source *source, const stru
     added->file.fd = -1;
     added->next = source->modules;
     source->modules = added;
+    added->problem = ELF_NOT_A_FILE;
     if (module->path && open_file(source, added))
         added->readable = read_table(source, added, SHT_SYMTAB) || read_table(source, added, SHT_DYNSYM);
     return added;
@@ -197,13 +219,23 @@ static size_t dynsym_resolve(void *arg, const struct module *module, uint64_t of
     return 1;
 }
 
+static const char *dynsym_why(void *arg, const struct module *module)
+{
+    struct dynsym_module *of = find_module(arg, module);
+    if (!of)
+        return NULL;
+    if (of->problem != ELF_NONE)
+        return elf_problem_text(of->problem);
+    return of->readable ? "no symbol there" : "no symbols";
+}
+
 struct symbol_source *dynsym_source_create(struct arena *arena)
 {
     struct dynsym_source *source = arena_alloc(arena, sizeof(*source));
     if (!source)
         return NULL;
     source->arena = arena;
-    source->source = (struct symbol_source){.resolve = dynsym_resolve, .source = source};
+    source->source = (struct symbol_source){.resolve = dynsym_resolve, .why = dynsym_why, .source = source};
     return &source->source;
 }
 

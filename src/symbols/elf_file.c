@@ -2,10 +2,11 @@
 #include "symbols/elf_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/regular_file.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define OUR_BYTE_ORDER ELFDATA2LSB
@@ -13,10 +14,13 @@
 #define OUR_BYTE_ORDER ELFDATA2MSB
 #endif
 
+#define SECOND_NS UINT64_C(1000000000)
+
 /* More than any real file has; bounds what a made-up header can cost. */
 #define SECTIONS_MAX      65536
 #define PROGRAM_PARTS_MAX 1024
 #define NOTES_MAX         64
+#define CHECKED_BYTES_MAX (UINT64_C(1) << 30)
 
 const char *elf_problem_text(enum elf_problem problem)
 {
@@ -48,36 +52,47 @@ static bool header_is_ours(const Elf64_Ehdr *header)
            header->e_ident[EI_DATA] == OUR_BYTE_ORDER;
 }
 
-enum elf_problem elf_open(struct elf_file *file, const char *path)
+enum elf_problem elf_take(struct elf_file *file, int fd)
 {
-    enum elf_problem problem = ELF_MISSING;
     struct stat status;
-    file->fd = -1;
-    if (path[0] != '/')
-        return ELF_NOT_A_FILE;
-    /* O_NONBLOCK: a recording may name a FIFO. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0)
-        return ELF_MISSING;
-    if (fstat(fd, &status) != 0)
-        goto refuse;
-    problem = ELF_NOT_A_FILE;
-    if (!S_ISREG(status.st_mode))
-        goto refuse;
     file->fd = fd;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        elf_close(file);
+        return ELF_NOT_A_FILE;
+    }
     file->size = (uint64_t)status.st_size;
-    file->mtime_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
-    problem = ELF_NOT_ELF;
-    if (!elf_read(file, 0, &file->header, sizeof(file->header)) || !header_is_ours(&file->header))
-        goto refuse;
-    return ELF_NONE;
-refuse:
-    close(fd);
-    file->fd = -1;
-    return problem;
+    file->mtime_ns = (uint64_t)status.st_mtim.tv_sec * SECOND_NS + (uint64_t)status.st_mtim.tv_nsec;
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    if (file->size <= ELF_BYTES_MAX && elf_read(file, 0, &file->header, sizeof(file->header)) &&
+        header_is_ours(&file->header))
+        return ELF_NONE;
+    elf_close(file);
+    return file->size > ELF_BYTES_MAX ? ELF_TOO_LARGE : ELF_NOT_ELF;
 }
 
-static bool is_same_file(const struct elf_file *file, const struct module *module)
+enum elf_problem elf_open_in(struct elf_file *file, const char *root, const char *path)
+{
+    int fd = regular_file_open(root, path);
+    file->fd = -1;
+    if (fd < 0)
+        return errno == EINVAL ? ELF_NOT_A_FILE : ELF_MISSING;
+    return elf_take(file, fd);
+}
+
+enum elf_problem elf_open(struct elf_file *file, const char *path)
+{
+    return elf_open_in(file, NULL, path);
+}
+
+/* Archives and images keep whole seconds. */
+static bool is_same_time(uint64_t left_ns, uint64_t right_ns)
+{
+    bool whole = left_ns % SECOND_NS == 0 || right_ns % SECOND_NS == 0;
+    return whole ? left_ns / SECOND_NS == right_ns / SECOND_NS : left_ns == right_ns;
+}
+
+bool elf_is_module(const struct elf_file *file, const struct module *module)
 {
     uint8_t id[BUILD_ID_MAX];
     if (module->build_id_bytes > 0) {
@@ -86,13 +101,13 @@ static bool is_same_file(const struct elf_file *file, const struct module *modul
     }
     if (module->file_size == 0)
         return true; /* nothing is known to hold against it */
-    return file->size == module->file_size && file->mtime_ns == module->file_mtime_ns;
+    return file->size == module->file_size && is_same_time(file->mtime_ns, module->file_mtime_ns);
 }
 
-enum elf_problem elf_open_module(struct elf_file *file, const struct module *module)
+enum elf_problem elf_open_module(struct elf_file *file, const char *root, const struct module *module)
 {
-    enum elf_problem problem = elf_open(file, module->path);
-    if (problem != ELF_NONE || is_same_file(file, module))
+    enum elf_problem problem = elf_open_in(file, root, module->path);
+    if (problem != ELF_NONE || elf_is_module(file, module))
         return problem;
     elf_close(file);
     return ELF_CHANGED;
@@ -116,19 +131,40 @@ bool elf_section_at(const struct elf_file *file, uint64_t index, Elf64_Shdr *sec
            (section->sh_offset <= file->size && section->sh_size <= file->size - section->sh_offset);
 }
 
-bool elf_section(const struct elf_file *file, uint32_t type, Elf64_Shdr *section)
+static uint64_t count_sections(const struct elf_file *file)
 {
+    Elf64_Shdr first;
     uint64_t count = file->header.e_shnum;
     if (file->header.e_shoff == 0)
-        return false;
-    if (count == 0 && elf_section_at(file, 0, section))
-        count = section->sh_size; /* more than fit the header's field */
-    if (count > SECTIONS_MAX)
-        count = SECTIONS_MAX;
+        return 0;
+    if (count == 0 && elf_section_at(file, 0, &first))
+        count = first.sh_size; /* more than fit the header's field */
+    return count < SECTIONS_MAX ? count : SECTIONS_MAX;
+}
+
+bool elf_section(const struct elf_file *file, uint32_t type, Elf64_Shdr *section)
+{
+    uint64_t count = count_sections(file);
     for (uint64_t i = 0; i < count; i++)
         if (elf_section_at(file, i, section) && section->sh_type == type)
             return true;
     return false;
+}
+
+bool elf_inflates_well(const struct elf_file *file)
+{
+    uint64_t count = count_sections(file), bytes = 0;
+    Elf64_Shdr section;
+    Elf64_Chdr compressed;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!elf_section_at(file, i, &section) || !(section.sh_flags & SHF_COMPRESSED))
+            continue;
+        if (!elf_read(file, section.sh_offset, &compressed, sizeof(compressed)) ||
+            compressed.ch_size > ELF_BYTES_MAX - bytes)
+            return false;
+        bytes += compressed.ch_size;
+    }
+    return true;
 }
 
 static uint64_t aligned(uint64_t bytes, uint64_t alignment)
@@ -136,13 +172,47 @@ static uint64_t aligned(uint64_t bytes, uint64_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* The build-id among the notes in [offset, offset + bytes) of the file. */
-static size_t build_id_in_notes(const struct elf_file *file, const Elf64_Phdr *part, uint8_t *id)
+/* CRC-32 as in zlib. */
+static uint32_t crc32_add(const uint32_t table[256], uint32_t crc, const uint8_t *bytes, size_t count)
 {
-    uint64_t alignment = part->p_align == 8 ? 8 : 4;
-    uint64_t at = part->p_offset, left = part->p_filesz;
+    crc = ~crc;
+    for (size_t i = 0; i < count; i++)
+        crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 0xff];
+    return ~crc;
+}
+
+static void crc32_table(uint32_t table[256])
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; bit++)
+            table[i] = table[i] >> 1 ^ (UINT32_C(0xedb88320) & -(table[i] & 1));
+    }
+}
+
+bool elf_checksum_is(const struct elf_file *file, uint32_t checksum)
+{
+    uint8_t buffer[16384];
+    uint32_t table[256], crc = 0;
+    if (file->size > CHECKED_BYTES_MAX)
+        return false;
+    crc32_table(table);
+    for (uint64_t at = 0; at < file->size; at += sizeof(buffer)) {
+        size_t bytes = file->size - at < sizeof(buffer) ? (size_t)(file->size - at) : sizeof(buffer);
+        if (!elf_read(file, at, buffer, bytes))
+            return false;
+        crc = crc32_add(table, crc, buffer, bytes);
+    }
+    return crc == checksum;
+}
+
+/* The build-id among the notes in [at, at + left) of the file. */
+static size_t build_id_in_notes(const struct elf_file *file, uint64_t at, uint64_t left, uint64_t alignment,
+                                uint8_t *id)
+{
     Elf64_Nhdr note;
     char name[4];
+    alignment = alignment == 8 ? 8 : 4;
     if (at > file->size || left > file->size - at)
         return 0;
     for (int n = 0; n < NOTES_MAX && left >= sizeof(note); n++) {
@@ -165,24 +235,33 @@ static size_t build_id_in_notes(const struct elf_file *file, const Elf64_Phdr *p
 size_t elf_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX])
 {
     const Elf64_Ehdr *header = &file->header;
+    uint64_t sections = count_sections(file);
     Elf64_Phdr part;
-    if (header->e_phentsize != sizeof(part) || header->e_phoff > file->size)
-        return 0;
-    for (unsigned i = 0; i < header->e_phnum && i < PROGRAM_PARTS_MAX; i++) {
-        if (!elf_read(file, header->e_phoff + i * sizeof(part), &part, sizeof(part)))
-            return 0;
-        size_t bytes = part.p_type == PT_NOTE ? build_id_in_notes(file, &part, id) : 0;
-        if (bytes > 0)
-            return bytes;
-    }
-    return 0;
+    Elf64_Shdr section;
+    size_t bytes = 0;
+    bool has_parts = header->e_phentsize == sizeof(part) && header->e_phoff <= file->size;
+    for (unsigned i = 0; bytes == 0 && has_parts && i < header->e_phnum && i < PROGRAM_PARTS_MAX; i++)
+        if (elf_read(file, header->e_phoff + i * sizeof(part), &part, sizeof(part)) && part.p_type == PT_NOTE)
+            bytes = build_id_in_notes(file, part.p_offset, part.p_filesz, part.p_align, id);
+    /* Separate debug files may have no program headers, or some that describe the original. */
+    for (uint64_t i = 0; bytes == 0 && i < sections; i++)
+        if (elf_section_at(file, i, &section) && section.sh_type == SHT_NOTE)
+            bytes = build_id_in_notes(file, section.sh_offset, section.sh_size, section.sh_addralign, id);
+    return bytes;
 }
 
 bool elf_is_function(const Elf64_Sym *symbol)
 {
     unsigned char type = ELF64_ST_TYPE(symbol->st_info);
-    return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol->st_shndx != SHN_UNDEF &&
-           symbol->st_size > 0;
+    /* Local ones without a type are labels, and on some processors marks between code and data. */
+    bool untyped = type == STT_NOTYPE && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL;
+    return (type == STT_FUNC || type == STT_GNU_IFUNC || untyped) && symbol->st_shndx != SHN_UNDEF &&
+           symbol->st_shndx < SHN_LORESERVE;
+}
+
+bool elf_needs_section(const Elf64_Sym *symbol)
+{
+    return symbol->st_size == 0 || ELF64_ST_TYPE(symbol->st_info) == STT_NOTYPE;
 }
 
 int elf_name_rank(const Elf64_Sym *symbol, const char *name)

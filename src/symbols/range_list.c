@@ -21,13 +21,24 @@ bool range_list_reserve(struct range_list *list, struct arena *arena, size_t cou
     return true;
 }
 
-void range_list_add(struct range_list *list, struct arena *arena, uint64_t start, uint64_t end, uint32_t id)
+static void add(struct range_list *list, struct arena *arena, struct range range)
 {
-    if (start >= end)
+    if (range.start >= range.end)
         return;
     if (list->count == list->room && !range_list_reserve(list, arena, list->room ? list->room * 2 : 256))
         return;
-    list->ranges[list->count++] = (struct range){start, end, id};
+    list->ranges[list->count++] = range;
+}
+
+void range_list_add(struct range_list *list, struct arena *arena, uint64_t start, uint64_t end, uint32_t id)
+{
+    add(list, arena, (struct range){.start = start, .end = end, .id = id});
+}
+
+void range_list_add_open(struct range_list *list, struct arena *arena, uint64_t start, uint64_t limit,
+                         uint32_t id)
+{
+    add(list, arena, (struct range){.start = start, .end = limit, .id = id, .open = true});
 }
 
 static int by_start(const void *a, const void *b, const void *context)
@@ -39,10 +50,46 @@ static int by_start(const void *a, const void *b, const void *context)
     return x->end > y->end ? -1 : x->end < y->end; /* the inner one last */
 }
 
+/* Where the ranges behind number `i` that start there too end: another start, or the list. Tells whether one
+ * of them has an end of its own. */
+static size_t same_start(const struct range_list *list, size_t i, bool *has_end)
+{
+    size_t end = i;
+    *has_end = false;
+    for (; end < list->count && list->ranges[end].start == list->ranges[i].start; end++)
+        *has_end |= !list->ranges[end].open;
+    return end;
+}
+
+/* Gives open ranges their ends, and leaves out those that start where another range is. */
+static void close_ranges(struct range_list *list)
+{
+    size_t kept = 0, end;
+    uint64_t covered = 0; /* by ranges with an end of their own */
+    for (size_t i = 0; i < list->count; i = end) {
+        bool has_end;
+        end = same_start(list, i, &has_end);
+        bool hidden = has_end || list->ranges[i].start < covered;
+        for (size_t k = i; k < end; k++) {
+            struct range range = list->ranges[k];
+            if (range.open && hidden)
+                continue;
+            if (range.open && end < list->count && list->ranges[end].start < range.end)
+                range.end = list->ranges[end].start;
+            if (!range.open && range.end > covered)
+                covered = range.end;
+            list->ranges[kept++] = range;
+        }
+    }
+    list->count = kept;
+}
+
 bool range_list_sort(struct range_list *list)
 {
-    if (sort_items(list->ranges, list->count, sizeof(*list->ranges), by_start, NULL))
+    if (sort_items(list->ranges, list->count, sizeof(*list->ranges), by_start, NULL)) {
+        close_ranges(list);
         return true;
+    }
     list->count = 0;
     return false;
 }

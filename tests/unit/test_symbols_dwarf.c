@@ -21,7 +21,7 @@ static struct symbol_source *source;
 static int start(void **state)
 {
     (void)state;
-    source = dwarf_source_create();
+    source = dwarf_source_create(NULL);
     return source ? 0 : -1;
 }
 

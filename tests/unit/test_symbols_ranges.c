@@ -61,7 +61,7 @@ static void test_flattened_ranges_answer_as_all_of_them_do(void **state)
         for (size_t i = 0; i < count; i++) {
             uint64_t start = next_random(&random) % ADDRESSES;
             uint64_t bytes = 1 + next_random(&random) % (round % 2 ? 20 : ADDRESSES);
-            ranges[i] = (struct range){start, start + bytes, (uint32_t)i};
+            ranges[i] = (struct range){.start = start, .end = start + bytes, .id = (uint32_t)i};
         }
         check_flattened(ranges, count);
     }
@@ -71,9 +71,9 @@ static void test_many_neighbours_do_not_hide_the_range_around_them(void **state)
 {
     struct range ranges[RANGES];
     (void)state;
-    ranges[0] = (struct range){0, ADDRESSES, 0};
+    ranges[0] = (struct range){.start = 0, .end = ADDRESSES, .id = 0};
     for (uint32_t i = 1; i < RANGES; i++)
-        ranges[i] = (struct range){i, i + 1, i};
+        ranges[i] = (struct range){.start = i, .end = i + 1, .id = i};
     check_flattened(ranges, RANGES);
 }
 

@@ -52,7 +52,7 @@ int rendering_open(struct rendering *rendering, const char *path, const char *re
     memset(rendering, 0, sizeof(*rendering));
     if (recording_read(recording, path, NULL, NULL, error, error_bytes) != 0)
         return -1;
-    rendering->symbols = dwarf_source_create();
+    rendering->symbols = dwarf_source_create(NULL);
     if (rendering->symbols) {
         struct report_input *input = &rendering->input;
         *input = (struct report_input){
