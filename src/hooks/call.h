@@ -78,8 +78,10 @@ void call_allocated(struct call *call, CUresult rc, struct allocation *allocatio
 /* A free recorded before the real call, taken back by call_freed() when the driver refuses. */
 struct freeing {
     bool recorded;
-    bool node, paired; /* of graphs.c: it is a graph's memory; a free node was added for it */
     struct block block;
+    /* Of memory of a graph's (graphs.h): what its node was, and the node where it left the table. */
+    bool is_node, was_live, was_launched, was_paired;
+    struct graph_node *node;
 };
 
 /* Number 0 is no address and no handle, and is not recorded. */

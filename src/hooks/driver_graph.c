@@ -84,10 +84,11 @@ HOOK(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *d
 
 HOOK(cuGraphDestroy, (CUgraph graph))
 {
+    struct graph_ending ending;
     FORWARD(cuGraphDestroy);
-    struct graph_node *ending = graph_destroying(&call, graph);
+    graph_destroying(&call, &ending, graph);
     CUresult rc = REAL(graph);
-    graph_destroyed(&call, rc, graph, ending);
+    graph_destroyed(rc, &ending);
     return call_end(&call, rc);
 }
 
@@ -171,9 +172,9 @@ HOOK(cuGraphLaunch_ptsz, (CUgraphExec exec, CUstream stream))
 HOOK(cuGraphExecDestroy, (CUgraphExec exec))
 {
     FORWARD(cuGraphExecDestroy);
+    struct exec *ending = call.acts ? graph_exec_destroying(exec) : NULL;
     CUresult rc = REAL(exec);
-    if (call.acts && rc == CUDA_SUCCESS)
-        graph_exec_destroyed(exec);
+    graph_exec_destroyed(rc, ending);
     return call_end(&call, rc);
 }
 

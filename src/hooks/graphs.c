@@ -96,6 +96,15 @@ static struct graph *find_graph(CUgraph handle)
     return graph;
 }
 
+static bool insert_graph(struct graph *graph)
+{
+    HASH_ADD_PTR(graphs, handle, graph);
+    if (hash_added(graph))
+        return true;
+    tables_delete(graph);
+    return false;
+}
+
 static uint64_t serial_for(CUgraph handle)
 {
     struct graph *graph = find_graph(handle);
@@ -106,11 +115,7 @@ static uint64_t serial_for(CUgraph handle)
         return 0;
     graph->handle = handle;
     graph->serial = ++last_serial;
-    HASH_ADD_PTR(graphs, handle, graph);
-    if (hash_added(graph))
-        return graph->serial;
-    tables_delete(graph);
-    return 0;
+    return insert_graph(graph) ? last_serial : 0;
 }
 
 static bool has_graph(uint64_t serial)
@@ -327,24 +332,41 @@ void graph_moved(CUgraph child, CUgraph parent)
     tables_unlock();
 }
 
-void graph_exec_destroyed(CUgraphExec handle)
+static void insert_exec(struct exec *exec)
+{
+    HASH_ADD_PTR(execs, handle, exec);
+    if (!hash_added(exec))
+        tables_delete(exec);
+}
+
+struct exec *graph_exec_destroying(CUgraphExec handle)
 {
     struct exec *exec = NULL;
     if (!any_nodes() || !tables_lock())
-        return;
+        return NULL;
     HASH_FIND_PTR(execs, &handle, exec);
-    if (exec != NULL) {
-        uint64_t serial = exec->graph;
+    if (exec != NULL)
         HASH_DEL(execs, exec);
+    tables_unlock();
+    return exec;
+}
+
+void graph_exec_destroyed(CUresult rc, struct exec *exec)
+{
+    if (exec == NULL || !tables_lock())
+        return;
+    if (rc == CUDA_SUCCESS) {
+        delete_nodes_that_are_over(exec->graph);
         tables_delete(exec);
-        delete_nodes_that_are_over(serial);
+    } else {
+        insert_exec(exec);
     }
     tables_unlock();
 }
 
 void graph_instantiated(CUgraph handle, CUgraphExec exec_handle)
 {
-    graph_exec_destroyed(exec_handle);
+    graph_exec_destroyed(CUDA_SUCCESS, graph_exec_destroying(exec_handle)); /* one whose end we missed */
     if (!any_nodes() || !tables_lock())
         return;
     const struct graph *graph = find_graph(handle);
@@ -352,9 +374,7 @@ void graph_instantiated(CUgraph handle, CUgraphExec exec_handle)
     if (exec != NULL) {
         exec->handle = exec_handle;
         exec->graph = graph->serial;
-        HASH_ADD_PTR(execs, handle, exec);
-        if (!hash_added(exec))
-            tables_delete(exec);
+        insert_exec(exec);
     }
     tables_unlock();
 }
@@ -380,28 +400,33 @@ bool graph_launched(CUgraphExec handle, struct graph_memory *memory)
     return found;
 }
 
-struct graph_node *graph_destroying(struct call *call, CUgraph handle)
+/* Handles and addresses are another thread's as soon as the driver is through, so the graph leaves the tables
+ * before. Memory that a launch has taken stays as it is. */
+void graph_destroying(struct call *call, struct graph_ending *ending, CUgraph handle)
 {
-    struct graph_node *ending = NULL, *node, *next;
+    struct graph_node *node, *next;
+    *ending = (struct graph_ending){0};
     if (!call->acts || !any_nodes() || !tables_lock())
-        return NULL;
-    const struct graph *graph = find_graph(handle);
+        return;
+    ending->graph = find_graph(handle);
+    if (ending->graph != NULL)
+        HASH_DEL(graphs, ending->graph);
     HASH_ITER (hh, nodes, node, next) {
-        if (graph == NULL || node->graph != graph->serial)
+        if (ending->graph == NULL || node->graph != ending->graph->serial || node->launched)
             continue;
         take_node(node);
-        node->next = ending;
-        ending = node;
+        node->next = ending->nodes;
+        ending->nodes = node;
     }
     tables_unlock();
-    for (node = ending; node != NULL; node = node->next)
+    for (node = ending->nodes; node != NULL; node = node->next)
         record_end(node);
-    return ending;
 }
 
-static void put_back(struct graph_node *node, bool destroyed)
+/* Under the lock. An executable graph that is left can launch the node yet. */
+static void settle_node(struct graph_node *node, bool destroyed)
 {
-    if (destroyed && !node->launched)
+    if (destroyed)
         node->live = false;
     if (destroyed && is_over(node))
         tables_delete(node);
@@ -409,27 +434,24 @@ static void put_back(struct graph_node *node, bool destroyed)
         insert_node(node);
 }
 
-void graph_destroyed(struct call *call, CUresult rc, CUgraph handle, struct graph_node *ending)
+void graph_destroyed(CUresult rc, struct graph_ending *ending)
 {
-    if (!call->acts)
+    if (ending->graph == NULL)
         return;
-    if (rc != CUDA_SUCCESS) {
-        for (struct graph_node *node = ending; node != NULL; node = node->next) {
-            if (node->live && !node->launched)
-                record_unfree(&node->block);
-        }
+    for (struct graph_node *node = ending->nodes; node != NULL && rc != CUDA_SUCCESS; node = node->next) {
+        if (node->live)
+            record_unfree(&node->block);
     }
-    if ((ending == NULL && !any_nodes()) || !tables_lock())
+    if (!tables_lock())
         return;
-    struct graph *graph = find_graph(handle);
-    if (graph != NULL && rc == CUDA_SUCCESS) {
-        HASH_DEL(graphs, graph);
-        tables_delete(graph);
-    }
-    while (ending != NULL) {
-        struct graph_node *node = ending;
-        ending = node->next;
-        put_back(node, rc == CUDA_SUCCESS);
+    if (rc == CUDA_SUCCESS)
+        tables_delete(ending->graph);
+    else
+        insert_graph(ending->graph);
+    while (ending->nodes != NULL) {
+        struct graph_node *node = ending->nodes;
+        ending->nodes = node->next;
+        settle_node(node, rc == CUDA_SUCCESS);
     }
     tables_unlock();
 }
@@ -444,35 +466,37 @@ void graph_forget_address(CUdeviceptr address)
     tables_unlock();
 }
 
-/* What becomes of a node by a free of its address. */
-enum node_free { NOT_A_NODE, NODE_WITHOUT_BLOCK, NODE_WITH_BLOCK };
-
-static enum node_free free_node(CUdeviceptr address, bool in_graph)
+/* Before a free of `address`: the node there, if any, gives its memory back. Kept in `freeing` is what takes
+ * it back. */
+static void free_node(struct freeing *freeing, CUdeviceptr address, bool in_graph)
 {
-    enum node_free what = NOT_A_NODE;
     if (!any_nodes() || !tables_lock())
-        return what;
+        return;
     struct graph_node *node = find_node(address);
     if (node != NULL) {
-        what = node->live ? NODE_WITH_BLOCK : NODE_WITHOUT_BLOCK;
+        freeing->is_node = true;
+        freeing->was_live = node->live;
+        freeing->was_launched = node->launched;
+        freeing->was_paired = node->paired;
         node->live = false;
         node->paired |= in_graph;
+        node->launched &= in_graph;
+        if (!in_graph && is_over(node)) {
+            take_node(node);
+            freeing->node = node;
+        }
     }
     tables_unlock();
-    return what;
 }
 
 static void free_address(struct call *call, struct freeing *freeing, CUdeviceptr address, bool in_graph)
 {
-    freeing->recorded = false;
-    freeing->node = false;
+    *freeing = (struct freeing){0};
     if (!call->acts)
         return;
-    enum node_free what = free_node(address, in_graph);
-    freeing->node = what != NOT_A_NODE;
-    freeing->paired = in_graph;
-    if (what != NODE_WITHOUT_BLOCK)
-        call_free(call, freeing, what == NOT_A_NODE ? KEY_ADDRESS : KEY_GRAPH, address);
+    free_node(freeing, address, in_graph);
+    if (!freeing->is_node || freeing->was_live)
+        call_free(call, freeing, freeing->is_node ? KEY_GRAPH : KEY_ADDRESS, address);
 }
 
 void call_free_address(struct call *call, struct freeing *freeing, CUdeviceptr address)
@@ -493,16 +517,20 @@ void call_free_in_graph(struct call *call, struct freeing *freeing, CUdeviceptr 
 void call_freed_address(struct call *call, CUresult rc, const struct freeing *freeing, CUdeviceptr address)
 {
     call_freed(call, rc, freeing);
-    if (!call->acts || !freeing->node || !tables_lock())
+    if (!freeing->is_node || (rc == CUDA_SUCCESS && freeing->node == NULL) || !tables_lock())
         return;
-    struct graph_node *node = find_node(address);
-    if (node != NULL && rc != CUDA_SUCCESS) {
-        node->live = freeing->recorded;
-        node->paired &= !freeing->paired;
-    } else if (node != NULL && !freeing->paired) {
-        node->launched = false;
-        if (is_over(node))
-            delete_node(node);
+    struct graph_node *node = freeing->node;
+    if (rc == CUDA_SUCCESS) {
+        tables_delete(node);
+    } else {
+        if (node != NULL)
+            insert_node(node);
+        node = find_node(address);
+        if (node != NULL) {
+            node->live = freeing->was_live;
+            node->launched = freeing->was_launched;
+            node->paired = freeing->was_paired;
+        }
     }
     tables_unlock();
 }

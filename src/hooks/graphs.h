@@ -43,7 +43,9 @@ void graph_node_added(CUgraph graph, CUdeviceptr address, size_t bytes, int devi
 void graph_moved(CUgraph child, CUgraph parent);
 
 void graph_instantiated(CUgraph graph, CUgraphExec exec);
-void graph_exec_destroyed(CUgraphExec exec);
+/* Before an executable graph is destroyed, and after. */
+struct exec *graph_exec_destroying(CUgraphExec exec);
+void graph_exec_destroyed(CUresult rc, struct exec *exec);
 /* After a launch: the next node that holds memory anew; false when there is none left. */
 struct graph_memory {
     CUdeviceptr address;
@@ -53,9 +55,12 @@ struct graph_memory {
 bool graph_launched(CUgraphExec exec, struct graph_memory *memory);
 
 /* Before a graph is destroyed: records the ends of its blocks. After: makes it final, or takes it back. */
-struct graph_node;
-struct graph_node *graph_destroying(struct call *call, CUgraph graph);
-void graph_destroyed(struct call *call, CUresult rc, CUgraph graph, struct graph_node *ending);
+struct graph_ending {
+    struct graph *graph; /* NULL: none that holds memory */
+    struct graph_node *nodes;
+};
+void graph_destroying(struct call *call, struct graph_ending *ending, CUgraph graph);
+void graph_destroyed(CUresult rc, struct graph_ending *ending);
 
 /* Something else was allocated at this address: no graph's memory is there any more. */
 void graph_forget_address(CUdeviceptr address);
