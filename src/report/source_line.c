@@ -4,11 +4,11 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/regular_file.h"
 #include "report/text.h"
 
 #define FILE_MAX   (8 << 20)
@@ -18,7 +18,7 @@
 static bool is_usable(int fd, uint64_t start_realtime_ns)
 {
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_MAX)
+    if (fstat(fd, &info) != 0 || info.st_size > FILE_MAX)
         return false;
     uint64_t changed_ns = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
     return start_realtime_ns == 0 || changed_ns <= start_realtime_ns;
@@ -62,9 +62,9 @@ static void trim(char *line)
 
 bool source_line(const struct report *report, const struct named_frame *frame, char *line, size_t bytes)
 {
-    if (!frame->file || frame->file[0] != '/' || frame->line <= 0)
+    if (!frame->file || frame->line <= 0)
         return false;
-    int fd = open(frame->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = regular_file_open(report->input->source_root, frame->file);
     if (fd < 0)
         return false;
     bool found =

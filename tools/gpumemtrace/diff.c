@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "symbol_options.h"
 
 #define TOP_DEFAULT 20
 
@@ -16,12 +17,13 @@ enum { OPTION_JSON = OPTION_LONG_ONLY };
 static const struct option_row options[] = {
     {OPTION_JSON, "json", NULL, "for programs, in the schema gpumemtrace.diff/1: every place"},
     {'n', "top", "N", "list the N biggest changes (20; 0: all)"},
+    SYMBOL_OPTION_ROWS,
 };
 
-static int load(struct saved_report *report, const char *path)
+static int load(struct saved_report *report, const char *path, const struct symbol_places *places)
 {
     char error[512];
-    if (saved_report_load(report, path, error, sizeof(error)) == 0)
+    if (saved_report_load(report, path, places, error, sizeof(error)) == 0)
         return 0;
     complain(path, "%s", error);
     return -1;
@@ -66,25 +68,28 @@ static size_t read_number(const struct command *command, const char *value)
 static int diff_main(const struct command *command, int argc, char **argv)
 {
     struct diff diff = {.top = TOP_DEFAULT};
+    struct symbol_options symbols = {0};
     bool json = false;
     const char *value;
     for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
         json |= id == OPTION_JSON;
         if (id == 'n')
             diff.top = read_number(command, value);
+        symbol_options_take(&symbols, command, id, value);
     }
     if (argc - optind != 2)
         usage_error(command, "two recordings or reports are compared, not %d", argc - optind);
     diff.before_path = argv[optind];
     diff.after_path = argv[optind + 1];
-    if (load(&diff.before, diff.before_path) != 0)
+    if (load(&diff.before, diff.before_path, &symbols.places) != 0)
         return STATUS_UNUSABLE;
     int status = STATUS_UNUSABLE;
-    if (load(&diff.after, diff.after_path) == 0) {
+    if (load(&diff.after, diff.after_path, &symbols.places) == 0) {
         status = compare(&diff, json);
         saved_report_release(&diff.after);
     }
     saved_report_release(&diff.before);
+    symbol_options_release(&symbols);
     return status;
 }
 

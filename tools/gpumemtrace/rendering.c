@@ -1,70 +1,94 @@
 /* Reading a recording, naming its frames and building the report; see rendering.h. */
 #include "rendering.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "symbols/symbols.h"
+#include <unistd.h>
 
 /* So many modules are named one by one; a recording from another machine may miss all of its files. */
 #define PROBLEMS_NAMED 3
+#define NOTES_ADDED    (PROBLEMS_NAMED + 3)
 
-/* Adds sentences on the modules whose functions cannot be named; returns the new count. */
-static size_t add_problems(struct rendering *rendering, const char **notes, size_t count)
+static void add(struct rendering *rendering, const char **notes, const char *note)
+{
+    if (note)
+        notes[rendering->input.note_count++] = note;
+}
+
+/* Where the recording seems to come from another machine or a container, and nobody said where its files are.
+ */
+static const char *hint(struct rendering *rendering, const struct symbol_places *places)
+{
+    static const char text[] = "These files may be those of another machine or container (%s): --sysroot or "
+                               "--debug-dir can say where they are here.";
+    const char *host = rendering->recording.process.host;
+    char here[HOST_NAME_MAX + 1] = "", whole[sizeof(text) + HOST_NAME_MAX];
+    bool is_told = places && (places->sysroot || places->debug_dir_count > 0);
+    gethostname(here, sizeof(here) - 1);
+    if (is_told || !host || !host[0] || strcmp(host, here) == 0)
+        return NULL;
+    snprintf(whole, sizeof(whole), text, host);
+    return arena_copy(&rendering->arena, whole, strlen(whole));
+}
+
+/* Adds sentences on the modules whose functions cannot be named. */
+static void add_problems(struct rendering *rendering, const struct symbol_places *places, const char **notes)
 {
     const struct catalog *catalog = rendering->recording.catalog;
-    size_t more = 0, first = count;
+    size_t count = 0;
+    char more[64];
     for (uint32_t i = 0; i < catalog_module_count(catalog); i++) {
         const struct module *module = catalog_module(catalog, i);
         const char *problem =
             module->path[0] == '/' ? dwarf_source_problem(rendering->symbols, module) : NULL;
-        if (problem && count - first < PROBLEMS_NAMED)
-            notes[count++] = problem;
-        else if (problem)
-            more++;
+        if (problem && count++ < PROBLEMS_NAMED)
+            add(rendering, notes, problem);
     }
-    char *text = more > 0 ? arena_alloc(&rendering->arena, 128) : NULL;
-    if (text) {
-        snprintf(text, 128, "%zu more files are in the same state", more);
-        notes[count++] = text;
+    if (count > PROBLEMS_NAMED) {
+        snprintf(more, sizeof(more), "%zu more files are in the same state", count - PROBLEMS_NAMED);
+        add(rendering, notes, arena_copy(&rendering->arena, more, strlen(more)));
     }
-    return count;
+    if (count > 0)
+        add(rendering, notes, hint(rendering, places));
+    add(rendering, notes, dwarf_source_trouble(rendering->symbols));
 }
 
-static const char **collect_notes(struct rendering *rendering, size_t *count)
+static bool collect_notes(struct rendering *rendering, const struct symbol_places *places)
 {
     const struct recording *recording = &rendering->recording;
-    size_t room = recording->note_count + PROBLEMS_NAMED + 1;
+    size_t room = (size_t)recording->note_count + NOTES_ADDED;
     const char **notes = arena_alloc(&rendering->arena, room * sizeof(*notes));
-    *count = 0;
     if (!notes)
-        return NULL;
+        return false;
     for (uint32_t i = 0; i < recording->note_count; i++)
-        notes[(*count)++] = catalog_string(recording->catalog, recording->notes[i]);
-    *count = add_problems(rendering, notes, *count);
-    return notes;
+        add(rendering, notes, catalog_string(recording->catalog, recording->notes[i]));
+    add_problems(rendering, places, notes);
+    rendering->input.notes = notes;
+    return true;
 }
 
-int rendering_open(struct rendering *rendering, const char *path, const char *report_path, char *error,
-                   size_t error_bytes)
+int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                   const char *report_path, char *error, size_t error_bytes)
 {
     struct recording *recording = &rendering->recording;
     memset(rendering, 0, sizeof(*rendering));
     if (recording_read(recording, path, NULL, NULL, error, error_bytes) != 0)
         return -1;
-    rendering->symbols = dwarf_source_create(NULL);
+    rendering->symbols = dwarf_source_create(places);
     if (rendering->symbols) {
-        struct report_input *input = &rendering->input;
-        *input = (struct report_input){
+        rendering->input = (struct report_input){
             .catalog = recording->catalog,
             .ledger = recording->ledger,
             .process = &recording->process,
             .symbols = rendering->symbols,
             .dropped_events = recording->file_dropped_events,
+            .source_root = places ? places->sysroot : NULL,
             .report_path = report_path,
         };
-        input->notes = collect_notes(rendering, &input->note_count);
-        rendering->report = report_build(input, &rendering->arena);
+        if (collect_notes(rendering, places))
+            rendering->report = report_build(&rendering->input, &rendering->arena);
     }
     if (rendering->report)
         return 0;

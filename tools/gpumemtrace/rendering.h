@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "report/report.h"
+#include "symbols/symbols.h"
 #include "trace/reader.h"
 
 struct rendering {
@@ -16,9 +17,10 @@ struct rendering {
     struct report *report;
 };
 
-/* 0, or -1 with a sentence in `error` and nothing left open. `report_path`: as in struct report_input. */
-int rendering_open(struct rendering *rendering, const char *path, const char *report_path, char *error,
-                   size_t error_bytes);
+/* 0, or -1 with a sentence in `error` and nothing left open. `places`: where the recording's files are, or
+ * NULL; it must outlive the rendering. `report_path`: as in struct report_input. */
+int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                   const char *report_path, char *error, size_t error_bytes);
 void rendering_close(struct rendering *rendering);
 
 #endif

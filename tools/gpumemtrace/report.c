@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "rendering.h"
+#include "symbol_options.h"
 
 enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_TEXT, OPTION_FULL, OPTION_NATIVE };
 
@@ -17,11 +18,13 @@ static const struct option_row options[] = {
     {OPTION_FULL, "full", NULL, "every site and every frame, nothing shortened"},
     {OPTION_NATIVE, "native", NULL, "all native frames, those of libraries and the interpreter too"},
     {'o', "output", "FILE", "write to FILE instead of standard output"},
+    SYMBOL_OPTION_ROWS,
 };
 
 struct request {
     bool json;
     struct report_text_options text;
+    struct symbol_options symbols;
     const char *output;
 };
 
@@ -64,16 +67,18 @@ static int report_main(const struct command *command, int argc, char **argv)
         request.text.native |= id == OPTION_NATIVE;
         if (id == 'o')
             request.output = value;
+        symbol_options_take(&request.symbols, command, id, value);
     }
     if (argc - optind != 1)
         usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
     const char *path = argv[optind];
-    if (rendering_open(&rendering, path, NULL, error, sizeof(error)) != 0) {
+    if (rendering_open(&rendering, path, &request.symbols.places, NULL, error, sizeof(error)) != 0) {
         complain(path, "%s", error);
         return STATUS_UNUSABLE;
     }
     int status = write_where_asked(&rendering, &request);
     rendering_close(&rendering);
+    symbol_options_release(&request.symbols);
     return status;
 }
 
@@ -84,9 +89,15 @@ const struct command report_command = {
     .details =
         "Native frames get their function, file and line from debug information, inlined calls included;\n"
         "separate debug files are found in the usual folders and, where DEBUGINFOD_URLS is set, by "
-        "debuginfod.",
+        "debuginfod.\n"
+        "A recording made in a container or on another machine resolves with --sysroot (a copy of its "
+        "files)\n"
+        "or --debug-dir (a .build-id folder, or any folder of debug files and libraries). A file counts "
+        "only\n"
+        "if its build-id, or else its size and time, is the recorded one.",
     .example = "  gpumemtrace report gpumemtrace.4711.gmt\n"
-               "  gpumemtrace report --json -o run.json gpumemtrace.4711.gmt\n",
+               "  gpumemtrace report --json -o run.json gpumemtrace.4711.gmt\n"
+               "  gpumemtrace report --sysroot container/rootfs train.gmt\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .run = report_main,

@@ -244,11 +244,12 @@ static int load_json(struct saved_report *report, int fd, char *error, size_t er
 }
 
 /* A file in memory with the JSON of a recording, or -1. */
-static int render_to_json(const char *path, char *error, size_t error_bytes)
+static int render_to_json(const char *path, const struct symbol_places *places, char *error,
+                          size_t error_bytes)
 {
     struct rendering rendering;
     struct output out;
-    if (rendering_open(&rendering, path, NULL, error, error_bytes) != 0)
+    if (rendering_open(&rendering, path, places, NULL, error, error_bytes) != 0)
         return -1;
     int fd = memfd_create("gpumemtrace report", MFD_CLOEXEC);
     if (fd >= 0) {
@@ -265,7 +266,8 @@ static int render_to_json(const char *path, char *error, size_t error_bytes)
     return fd;
 }
 
-int saved_report_load(struct saved_report *report, const char *path, char *error, size_t error_bytes)
+int saved_report_load(struct saved_report *report, const char *path, const struct symbol_places *places,
+                      char *error, size_t error_bytes)
 {
     char magic[sizeof(TRACE_MAGIC)] = "";
     struct stat status;
@@ -280,7 +282,7 @@ int saved_report_load(struct saved_report *report, const char *path, char *error
     if (S_ISREG(status.st_mode) && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
         memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0) {
         close(fd);
-        fd = render_to_json(path, error, error_bytes);
+        fd = render_to_json(path, places, error, error_bytes);
         if (fd < 0)
             return -1;
     } else if (!S_ISREG(status.st_mode)) {

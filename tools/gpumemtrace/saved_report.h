@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbols/symbols.h"
+
 struct saved_frame {
     bool python, inlined;
     const char *function, *file, *module; /* NULL: unknown */
@@ -52,8 +54,10 @@ struct saved_report {
     struct saved_site *sites;
 };
 
-/* Reads a recording (.gmt) or a report (.json), told apart by their first bytes. 0, or -1 with a sentence. */
-int saved_report_load(struct saved_report *report, const char *path, char *error, size_t error_bytes);
+/* Reads a recording (.gmt) or a report (.json), told apart by their first bytes. `places`: of a recording's
+ * files, or NULL. 0, or -1 with a sentence. */
+int saved_report_load(struct saved_report *report, const char *path, const struct symbol_places *places,
+                      char *error, size_t error_bytes);
 void saved_report_release(struct saved_report *report);
 
 #endif
