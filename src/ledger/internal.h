@@ -55,6 +55,12 @@ struct ledger {
     struct segments segments;
 };
 
+/* For restore.c, of a ledger to which no event was applied. NULL without memory, and for what cannot be: a
+ * space that is there already, a site that the catalog does not know, a block whose key is taken. */
+struct space_record *ledger_restore_space(struct ledger *ledger, const struct ledger_space *space);
+struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id);
+struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth);
+
 /* Notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */
 bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *site);
 

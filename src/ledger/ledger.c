@@ -437,3 +437,31 @@ void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct b
     while (entry != NULL && visit(&entry->block, arg))
         entry = entry->hh.next;
 }
+
+struct space_record *ledger_restore_space(struct ledger *ledger, const struct ledger_space *space)
+{
+    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
+        const struct ledger_space *known = ledger_space(ledger, i);
+        if (known->layer == space->layer && known->kind == space->kind && known->device == space->device)
+            return NULL;
+    }
+    struct space_record *record = list_reach(&ledger->spaces, ledger->spaces.count);
+    if (record != NULL)
+        record->is = *space;
+    return record;
+}
+
+struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id)
+{
+    return reach_site(ledger, id);
+}
+
+struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth)
+{
+    if (block_key_space(block->key) >= KEY_SPACE_COUNT || find_block(ledger, block->key) != NULL)
+        return NULL;
+    struct block_entry *entry = insert_block(ledger, block);
+    if (entry != NULL)
+        entry->birth = birth;
+    return entry;
+}

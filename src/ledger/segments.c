@@ -330,3 +330,23 @@ void segments_unmap(struct ledger *ledger, uint64_t address)
     if (segment != NULL && segment->mapped && segment->start == address)
         end_segment(ledger, address);
 }
+
+bool segments_restore(struct ledger *ledger, struct segment *segment)
+{
+    const struct segment *there = segments_find(ledger, segment->start);
+    if (there != NULL && there->start == segment->start)
+        return false;
+    insert(&ledger->segments.tree, segment);
+    return true;
+}
+
+bool segments_restore_fullest(struct ledger *ledger, const struct fullest *fullest)
+{
+    struct fullest *restored = list_reach(&ledger->segments.fullest, ledger->segments.fullest.count);
+    if (restored == NULL)
+        return false;
+    *restored = *fullest;
+    restored->driver = device_space(ledger, LAYER_DRIVER, fullest->device);
+    restored->framework = device_space(ledger, LAYER_FRAMEWORK, fullest->device);
+    return true;
+}

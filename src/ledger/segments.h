@@ -62,6 +62,9 @@ struct segment *segments_find(const struct ledger *ledger, uint64_t address);
 uint32_t segments_users_then(const struct segment *segment, const struct fullest *fullest);
 /* The device's; NULL when there was none. */
 const struct fullest *segments_fullest(const struct ledger *ledger, int device);
+/* For restore.c. False when a living segment starts there already; without memory. */
+bool segments_restore(struct ledger *ledger, struct segment *segment);
+bool segments_restore_fullest(struct ledger *ledger, const struct fullest *fullest);
 /* In the order of addresses. */
 void segments_each(const struct ledger *ledger, void (*visit)(const struct segment *, void *), void *arg);
 

@@ -1,0 +1,211 @@
+/*
+ * Saving (state.h): walks the ledger and hands out its items. Whoever adds a field to what is walked here
+ * saves it here and takes it back in restore.c; the sizes below are there to say so.
+ */
+#include "ledger/state.h"
+
+#include <string.h>
+
+#include "ledger/internal.h"
+#include "ledger/segments.h"
+
+_Static_assert(sizeof(struct block) == 40, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct totals) == 64, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct ledger_counters) == 64, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct site_record) == 136, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct oom) == 88, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct memory_sample) == 40, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct fullest) == 72, "a new field is to be saved and restored");
+_Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4, "the longest item fits");
+
+/* Where items go. */
+struct saving {
+    const struct ledger *ledger;
+    ledger_put_state *put;
+    void *arg;
+};
+
+#define PUT(saving, kind, ...)                                                                               \
+    do {                                                                                                     \
+        const uint64_t values[] = {__VA_ARGS__};                                                             \
+        (saving)->put((saving)->arg, STATE_##kind, values, sizeof values / sizeof *values);                  \
+    } while (0)
+
+/* Devices are -1 or more. */
+static uint64_t device_value(int device)
+{
+    return (uint64_t)(int64_t)device + 1;
+}
+
+static void save_counters(const struct saving *saving)
+{
+    uint64_t values[sizeof(struct ledger_counters) / sizeof(uint64_t)];
+    memcpy(values, &saving->ledger->counters, sizeof values);
+    saving->put(saving->arg, STATE_COUNTERS, values, sizeof values / sizeof *values);
+}
+
+static void save_spaces(const struct saving *saving)
+{
+    for (uint32_t i = 0; i < saving->ledger->spaces.count; i++) {
+        const struct ledger_space *space = ledger_space(saving->ledger, i);
+        uint64_t values[3 + sizeof(struct totals) / sizeof(uint64_t)] = {
+            (uint64_t)space->layer, (uint64_t)space->kind, device_value(space->device)};
+        memcpy(values + 3, &space->totals, sizeof space->totals);
+        saving->put(saving->arg, STATE_SPACE, values, sizeof values / sizeof *values);
+    }
+}
+
+static void save_history(const struct saving *saving, uint32_t site, const struct history *history)
+{
+    uint64_t values[4 + HISTORY_CELLS] = {site, history->origin_ns, history->width_log2, history->last};
+    memcpy(values + 4, history->floors, (history->last + 1) * sizeof *history->floors);
+    saving->put(saving->arg, STATE_HISTORY, values, 4 + history->last + 1);
+}
+
+static void save_sites(const struct saving *saving)
+{
+    for (uint32_t i = 0; i < saving->ledger->sites.count; i++) {
+        const struct site_record *record = list_at(&saving->ledger->sites, i);
+        if (record->space == NULL)
+            continue;
+        struct site_totals site = ledger_site(saving->ledger, i);
+        uint64_t values[] = {i,
+                             0,
+                             0,
+                             0,
+                             0,
+                             0,
+                             0,
+                             0,
+                             0,
+                             site.failed,
+                             site.first_time_ns,
+                             site.last_time_ns,
+                             site.bytes_at_peak,
+                             site.blocks_at_peak,
+                             record->user};
+        memcpy(values + 1, &site.totals, sizeof site.totals);
+        saving->put(saving->arg, STATE_SITE, values, sizeof values / sizeof *values);
+        if (record->history != NULL)
+            save_history(saving, i, record->history);
+    }
+}
+
+static void save_blocks(const struct saving *saving)
+{
+    const struct block_entry *entry = saving->ledger->blocks->hh.next; /* behind the one that is none */
+    for (; entry != NULL; entry = entry->hh.next) {
+        const struct block *block = &entry->block;
+        PUT(saving, BLOCK, block->key, block->size, block->born_ns, block->site, block->context,
+            block->references, entry->birth);
+    }
+}
+
+static void save_samples(const struct saving *saving)
+{
+    for (size_t i = 0; i < ledger_memory_count(saving->ledger); i++) {
+        const struct memory_sample *memory = ledger_memory(saving->ledger, i);
+        PUT(saving, MEMORY, device_value(memory->device), memory->time_ns, memory->free_bytes,
+            memory->total_bytes, memory->tracked_bytes);
+    }
+    for (size_t i = 0; i < ledger_pool_count(saving->ledger); i++) {
+        const struct pool_sample *pool = ledger_pool(saving->ledger, i);
+        PUT(saving, POOL, pool->handle, device_value(pool->device), pool->time_ns, pool->reserved_bytes,
+            pool->used_bytes, pool->threshold_bytes, pool->peak_reserved_bytes);
+    }
+}
+
+/* Its characters in two bits each. */
+static uint64_t map_value(const char *map, unsigned half)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < LAYOUT_COLUMNS / 2; i++) {
+        const char *found = strchr(LAYOUT_MAP_CHARACTERS, map[half * (LAYOUT_COLUMNS / 2) + i]);
+        value |= (uint64_t)(found == NULL ? 0 : (found - LAYOUT_MAP_CHARACTERS) & 3) << (2 * i);
+    }
+    return value;
+}
+
+static void save_layout(const struct saving *saving, const struct layout *layout)
+{
+    PUT(saving, LAYOUT, layout->allocator, device_value(layout->device), layout->time_ns,
+        layout->reserved_bytes, layout->allocated_bytes, layout->releasable_bytes, layout->stranded_bytes,
+        layout->largest_free_bytes, layout->blocks, layout->outside_bytes, layout->segment_count,
+        layout->listed_count, layout->pinner_count);
+    for (size_t i = 0; i < layout->listed_count; i++) {
+        const struct layout_segment *segment = &layout->segments[i];
+        PUT(saving, LAYOUT_SEGMENT, segment->start, segment->bytes, segment->allocated_bytes,
+            segment->releasable_bytes, segment->stranded_bytes, segment->largest_free_bytes, segment->blocks,
+            map_value(segment->map, 0), map_value(segment->map, 1));
+    }
+    for (size_t i = 0; i < layout->pinner_count; i++) {
+        const struct layout_pinner *pinner = &layout->pinners[i];
+        PUT(saving, PINNER, pinner->site, pinner->stranded_bytes, pinner->pieces, pinner->blocks);
+    }
+}
+
+static void save_ooms(const struct saving *saving)
+{
+    for (size_t i = 0; i < ledger_oom_count(saving->ledger); i++) {
+        const struct oom *oom = ledger_oom(saving->ledger, i);
+        PUT(saving, OOM, oom->time_ns, oom->site, (uint32_t)oom->error, oom->requested_bytes, oom->free_bytes,
+            oom->total_bytes, oom->live_bytes, oom->pool_unused_bytes, oom->share_count, oom->layout_count);
+        for (uint32_t share = 0; share < oom->share_count; share++)
+            PUT(saving, SHARE, oom->shares[share].site, oom->shares[share].bytes, oom->shares[share].blocks);
+        for (size_t layout = 0; layout < oom->layout_count; layout++)
+            save_layout(saving, &oom->layouts[layout]);
+    }
+}
+
+static void save_segment(const struct saving *saving, uint64_t fullest, const struct segment *segment)
+{
+    PUT(saving, SEGMENT, fullest, segment->start, segment->size, segment->site, segment->context,
+        segment->mapped, segment->users, segment->users_then, segment->then, segment->birth);
+}
+
+static void save_living_segment(const struct segment *segment, void *arg)
+{
+    save_segment(arg, 0, segment);
+}
+
+static void save_segments(struct saving *saving)
+{
+    const struct segments *segments = &saving->ledger->segments;
+    PUT(saving, SEGMENTS, segments->active, segments->ended_start, segments->ended_size,
+        segments->ended_users);
+    for (uint32_t i = 0; i < segments->frameworks.count; i++)
+        PUT(saving, FRAMEWORK, *(const uint32_t *)list_at(&segments->frameworks, i));
+    for (uint32_t i = 0; i < segments->fullest.count; i++) {
+        const struct fullest *fullest = list_at(&segments->fullest, i);
+        PUT(saving, FULLEST, device_value(fullest->device), fullest->driver_bytes, fullest->framework_bytes,
+            fullest->time_ns, fullest->event);
+    }
+    segments_each(saving->ledger, save_living_segment, saving);
+    for (uint32_t i = 0; i < segments->fullest.count; i++) {
+        const struct fullest *fullest = list_at(&segments->fullest, i);
+        for (const struct segment *segment = fullest->segments; segment != NULL; segment = segment->next)
+            save_segment(saving, i + 1, segment);
+        for (const struct block_entry *entry = fullest->blocks; entry != NULL; entry = entry->next) {
+            const struct block *block = &entry->block;
+            PUT(saving, KEPT_BLOCK, i + 1, block->key, block->size, block->born_ns, block->site,
+                block->context, block->references, entry->birth);
+        }
+    }
+}
+
+void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg)
+{
+    struct saving saving = {.ledger = ledger, .put = put, .arg = arg};
+    save_counters(&saving);
+    save_spaces(&saving);
+    save_sites(&saving);
+    save_blocks(&saving);
+    save_samples(&saving);
+    save_ooms(&saving);
+    if (ledger->segments.active || ledger->segments.fullest.count > 0)
+        save_segments(&saving);
+}

@@ -1,0 +1,89 @@
+/*
+ * All that a ledger knows, as lists of numbers: what a checkpoint in a recording is made of. A ledger that is
+ * given what another one saved gives the same answers, and goes on from there like it.
+ *
+ * An item is a kind and its values. A reader takes 0 for values that are not there and leaves alone kinds and
+ * values that it does not know, so that either may be added. Items come in the order of the kinds below, but
+ * that what belongs to one item follows it: a HISTORY its SITE, the lists of an OOM and of a LAYOUT theirs.
+ */
+#ifndef LEDGER_STATE_H
+#define LEDGER_STATE_H
+
+#include <stdint.h>
+
+struct block_entry;
+struct ledger;
+struct segment;
+
+/* X(symbol, code in the recording). The values, in their order; a device is stored plus one, 0 for none:
+ *
+ *   COUNTERS  struct ledger_counters, field by field
+ *   SPACE     layer, space, device, struct totals, field by field
+ *   SITE      site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's
+ * bit HISTORY   site, origin, width_log2, then its cells BLOCK     key, size, born, site, context,
+ * references, birth; the oldest first MEMORY    device, time, free, total, tracked bytes POOL      handle,
+ * device, time, reserved, used, threshold, peak reserved bytes OOM       time, site, error (32 bits),
+ * requested, free, total, live, unused pool bytes, shares, layouts SHARE     site, bytes, blocks LAYOUT
+ * allocator, device, time, reserved, allocated, releasable, stranded, largest free bytes, blocks, outside
+ * bytes, segments in all, and how many segments and pinners follow LAYOUT_SEGMENT  start, bytes, allocated,
+ * releasable, stranded, largest free bytes, blocks, map (2) PINNER    site, stranded bytes, pieces, blocks
+ *   SEGMENTS  1: they are kept; of the one that ended last: start, size, users
+ *   FRAMEWORK name
+ *   FULLEST   device, driver's and framework's bytes, time, event
+ *   SEGMENT   0, or 1 + the number of the FULLEST it is kept for; start, size, site, context, 1: mapped,
+ * users, users then, then, birth KEPT_BLOCK  1 + the number of the FULLEST it is kept for, then as BLOCK
+ */
+#define LEDGER_STATES(X)                                                                                     \
+    X(COUNTERS, 1)                                                                                           \
+    X(SPACE, 2)                                                                                              \
+    X(SITE, 3)                                                                                               \
+    X(HISTORY, 4)                                                                                            \
+    X(BLOCK, 5)                                                                                              \
+    X(MEMORY, 6)                                                                                             \
+    X(POOL, 7)                                                                                               \
+    X(OOM, 8)                                                                                                \
+    X(SHARE, 9)                                                                                              \
+    X(LAYOUT, 10)                                                                                            \
+    X(LAYOUT_SEGMENT, 11)                                                                                    \
+    X(PINNER, 12)                                                                                            \
+    X(SEGMENTS, 13)                                                                                          \
+    X(FRAMEWORK, 14)                                                                                         \
+    X(FULLEST, 15)                                                                                           \
+    X(SEGMENT, 16)                                                                                           \
+    X(KEPT_BLOCK, 17)
+
+#define AS_STATE(symbol, code) STATE_##symbol = code,
+enum ledger_state_kind { LEDGER_STATES(AS_STATE) };
+#undef AS_STATE
+
+#define LEDGER_STATE_VALUES_MAX 128    /* of one item */
+#define LAYOUT_MAP_CHARACTERS   ".-+#" /* of struct layout_segment: two bits a character, 32 in a value */
+
+typedef void ledger_put_state(void *arg, enum ledger_state_kind kind, const uint64_t *values, uint32_t count);
+
+/* Calls `put` for each item. Allocates nothing. */
+void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg);
+
+/* What is being restored; all zero at the start. Nothing of it is of use to the caller. */
+struct ledger_restoring {
+    struct oom *oom;
+    struct share *shares;
+    uint32_t shares_left;
+    struct layout *layouts, *layout;
+    uint32_t layouts_left;
+    struct layout_segment *segments;
+    uint32_t segments_left;
+    struct layout_pinner *pinners;
+    uint32_t pinners_left;
+    struct block_entry **kept_block; /* the end of the list that is being made */
+    struct segment **kept_segment;
+    uint32_t kept_blocks_of, kept_segments_of; /* 1 + the FULLEST whose lists those are */
+};
+
+/* Adds one item to a ledger to which no event was applied. NULL, or what is wrong with the item: values come
+ * from a file that nobody need trust, and any may be given. `values` are LEDGER_STATE_VALUES_MAX, zeros where
+ * the item has fewer. */
+const char *ledger_restore(struct ledger *ledger, struct ledger_restoring *restoring, unsigned kind,
+                           const uint64_t *values);
+
+#endif
