@@ -53,6 +53,13 @@ unit: all unit-programs
 e2e: all
 	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
 
+# What `make test` plays a part of, whole: 1,000 random programs against the stand-in allocator's own figures.
+.PHONY: soak
+soak:
+	@tools/deps.sh test
+	@+$(MAKE) --no-print-directory $(JOBS) all
+	@$(TEST_ENV) FRAGMENTATION_SEEDS=1000 $(PYTEST) tests/e2e/test_fragmentation.py
+
 $(BUILD)/test/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -Itests/unit -MMD -MP -c $< -o $@

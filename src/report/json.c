@@ -1,6 +1,7 @@
 /* The JSON report, schema gpumemtrace.report/1: one function a key, in the order a reader wants them. */
 #include "base/version.h"
 #include "report/json_emit.h"
+#include "report/json_fragmentation.h"
 #include "report/json_frames.h"
 #include "report/model.h"
 #include "report/words.h"
@@ -157,27 +158,6 @@ static void write_peaks(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
-static void write_fragmentation(struct json *json, const struct report *report)
-{
-    emit_open(json, "fragmentation", '[');
-    for (size_t i = 0; i < report->fragmentation_count; i++) {
-        const struct fragmentation *row = &report->fragmentation[i];
-        emit_break(json);
-        emit_open(json, NULL, '{');
-        emit_ordinal(json, "device", row->device);
-        emit_u64(json, "granule_bytes", row->granule_bytes);
-        emit_u64(json, "live_bytes", row->live_bytes);
-        emit_u64(json, "footprint_bytes", row->footprint_bytes);
-        emit_u64(json, "waste_bytes", row->waste_bytes);
-        emit_open(json, "pools", '[');
-        emit_close(json, ']');
-        emit_open(json, "frameworks", '[');
-        emit_close(json, ']');
-        emit_close(json, '}');
-    }
-    emit_close(json, ']');
-}
-
 static void write_growth(struct json *json, const struct report *report)
 {
     emit_open(json, "growth", '[');
@@ -220,6 +200,8 @@ static void write_ooms(struct json *json, const struct report *report)
         emit_u64(json, "live_bytes", row->oom->live_bytes);
         emit_frames(json, report, site->stack);
         write_holdings(json, row->holdings, row->count);
+        json_layouts(json, "frameworks", report, row->oom->layouts, row->oom->layout_count);
+        emit_u64(json, "pool_unused_bytes", row->oom->pool_unused_bytes);
         emit_string(json, "verdict", row->verdict);
         emit_string(json, "advice", row->advice);
         emit_bool(json, "went_on", row->went_on);
@@ -265,8 +247,8 @@ static void write_notes(struct json *json, const struct report *report)
 void report_write_json(const struct report *report, struct output *out)
 {
     static void (*const keys[])(struct json *, const struct report *) = {
-        write_process,       write_counters, write_spaces, write_sites,  write_leaks,      write_peaks,
-        write_fragmentation, write_growth,   write_ooms,   write_phases, write_memory_map, write_notes,
+        write_process,      write_counters, write_spaces, write_sites,  write_leaks,      write_peaks,
+        json_fragmentation, write_growth,   write_ooms,   write_phases, write_memory_map, write_notes,
     };
     struct json json = {.out = out};
     emit_open(&json, NULL, '{');

@@ -67,6 +67,18 @@ void emit_thousandths(struct json *json, const char *key, uint64_t thousandths)
         put(json, fraction, bytes);
 }
 
+void emit_ratio(struct json *json, const char *key, uint64_t part, uint64_t whole)
+{
+    enum { DIGITS = 6, SCALE = 1000000 };
+    uint64_t value = whole == 0 ? 0 : (uint64_t)(((unsigned __int128)part * SCALE + whole / 2) / whole);
+    char fraction[1 + DIGITS] = {'.'};
+    emit_u64(json, key, value / SCALE);
+    value %= SCALE;
+    for (int i = DIGITS; i > 0; i--, value /= 10)
+        fraction[i] = (char)('0' + value % 10);
+    put(json, fraction, sizeof fraction);
+}
+
 void emit_bool(struct json *json, const char *key, bool value)
 {
     begin(json, key);

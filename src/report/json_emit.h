@@ -22,6 +22,8 @@ void emit_string(struct json *json, const char *key, const char *text); /* NULL 
 void emit_u64(struct json *json, const char *key, uint64_t value);
 /* A number with up to three digits behind the point: 1500 gives 1.5. */
 void emit_thousandths(struct json *json, const char *key, uint64_t thousandths);
+/* part / whole, from 0 to 1, with six digits; 0 of nothing. */
+void emit_ratio(struct json *json, const char *key, uint64_t part, uint64_t whole);
 void emit_bool(struct json *json, const char *key, bool value);
 void emit_null(struct json *json, const char *key);
 /* null where `known` is false */

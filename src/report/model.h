@@ -25,6 +25,7 @@
     X(leaks)                                                                                                 \
     X(peaks)                                                                                                 \
     X(fragmentation)                                                                                         \
+    X(frameworks)                                                                                            \
     X(growth)                                                                                                \
     X(ooms)                                                                                                  \
     X(memory_map)                                                                                            \
@@ -115,6 +116,11 @@ struct fragmentation {
     uint64_t live_bytes;      /* owned blocks in device space */
     uint64_t footprint_bytes; /* the granules that they touch */
     uint64_t waste_bytes;
+    size_t pool_count;
+    const struct pool_sample **pools;
+    size_t layout_count, peak_layout_count;
+    const struct layout *layouts;      /* of frameworks' allocators, now */
+    const struct layout *peak_layouts; /* … and at the device's fullest moment */
 };
 
 /* A site that grows. */
@@ -211,6 +217,9 @@ bool report_collect(struct report *report,
 /* peaks.c: the peak that matters most: of device memory if there is any, and the highest. NULL: there is
  * none. */
 const struct peak *report_main_peak(const struct report *report);
+
+/* frameworks.c: that of one allocator; NULL: it has none. */
+const struct layout *report_layout_of(const struct layout *layouts, size_t count, uint32_t allocator);
 
 /* spaces.c: "device 0", "pinned host memory". */
 struct words;

@@ -40,11 +40,16 @@ int text_peak_lines(const struct report *report); /* that text_peak() would prin
 void text_floor(struct text *text);
 int text_floor_lines(const struct report *report); /* that text_floor() is going to print */
 
+/* What text_floor() says of a device's memory pools and frameworks: a sentence each, from `column` on. */
+void text_upper_floors(struct text *text, const struct fragmentation *row, int column);
+int text_upper_floors_lines(const struct report *report, const struct fragmentation *row, int column);
+
 /* The details' parts. */
 void text_every_growth(struct text *text);
 void text_sites(struct text *text);
 void text_every_oom(struct text *text);
 void text_every_peak(struct text *text);
+void text_every_layout(struct text *text);
 void text_rest(struct text *text);
 /* One site's stack as a traceback, most recent call last. */
 void text_stack(struct text *text, const struct report_site *site);

@@ -8,11 +8,13 @@
 
 enum { NOTES_SHOWN = 3, DEVICES_SHOWN = 2, COLUMN = 15 };
 
-static const struct fragmentation *row_with_live(const struct report *report, size_t *at)
+static const struct fragmentation *row_to_tell(const struct report *report, size_t *at)
 {
-    while (*at < report->fragmentation_count)
-        if (report->fragmentation[(*at)++].live_bytes)
-            return &report->fragmentation[*at - 1];
+    while (*at < report->fragmentation_count) {
+        const struct fragmentation *row = &report->fragmentation[(*at)++];
+        if (row->live_bytes || row->peak_layout_count)
+            return row;
+    }
     return NULL;
 }
 
@@ -58,12 +60,15 @@ static void say_devices(struct text *text)
     struct words words = {0};
     const struct report *report = text->report;
     const struct fragmentation *row;
-    for (size_t at = 0, shown = 0;
-         (row = row_with_live(report, &at)) && shown < shown_devices(text, SIZE_MAX); shown++) {
-        words_add(&words, "Fragmentation");
-        words_column(&words, COLUMN);
-        say_fragmentation(&words, row);
-        text_line(text, &words);
+    for (size_t at = 0, shown = 0; (row = row_to_tell(report, &at)) && shown < shown_devices(text, SIZE_MAX);
+         shown++) {
+        if (row->live_bytes) {
+            words_add(&words, "Fragmentation");
+            words_column(&words, COLUMN);
+            say_fragmentation(&words, row);
+            text_line(text, &words);
+        }
+        text_upper_floors(text, row, COLUMN);
     }
     for (size_t i = 0; i < shown_devices(text, report->memory_count); i++) {
         if (!report->memory[i].untracked_known) /* figures of the start are no answer at the end */
@@ -83,8 +88,9 @@ static size_t first_notes(const struct report *report)
 int text_floor_lines(const struct report *report)
 {
     int lines = 2; /* the blank one and the last */
-    for (size_t at = 0, shown = 0; shown < DEVICES_SHOWN && row_with_live(report, &at); shown++)
-        lines++;
+    const struct fragmentation *row;
+    for (size_t at = 0, shown = 0; shown < DEVICES_SHOWN && (row = row_to_tell(report, &at)); shown++)
+        lines += (row->live_bytes > 0) + text_upper_floors_lines(report, row, COLUMN);
     for (size_t i = 0; i < report->memory_count && i < DEVICES_SHOWN; i++)
         lines += report->memory[i].untracked_known;
     for (size_t i = 0; i < first_notes(report); i++)
