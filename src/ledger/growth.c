@@ -7,33 +7,31 @@
 /* Squares, since there is no square root without libm. */
 #define SQUARE(x) ((x) * (x))
 
-#define CELLS_MIN     14 /* of a window: in fewer, evenness cannot be seen */
-#define STEPS_MIN     5
-#define STEPS_FEW     8    /* fewer must be more even than chance makes them */
-#define FALLS_MIN     5    /* fewer may be chance */
-#define LIFE_MIN      0.4  /* of the run: a site that is younger may be a phase */
-#define WINDOW_MIN    0.4  /* of the site's life */
-#define RUN_MIN       0.3  /* of the whole run */
-#define LULL_MIN      0.15 /* of the site's life: after that, what follows is a beginning of its own */
-#define PAUSE_MAX     0.3  /* of the window */
-#define PARTS         8    /* eighths_steadiness2() */
-#define BASE_SPREAD   0.05 /* unevenness that even a perfect staircase gets, from the cells' width */
-#define EIGHTHS_SHARE 0.85 /* steadiness wanted of eighths of the window, as a part of that of the steps */
+#define CELLS_MIN      14 /* of a window: in fewer, evenness cannot be seen */
+#define STEPS_MIN      5
+#define STEPS_FEW      8 /* fewer must be more even than chance makes them: */
+#define FEW_STEADINESS 4.25
+#define FALLS_MIN      5    /* fewer may be chance */
+#define RUN_MIN        0.3  /* of the whole run: what is shorter may be a phase */
+#define LULL_MIN       0.15 /* of the site's life: after that, what follows is a beginning of its own */
+#define TOOTH_MAX      0.3  /* of the site's life */
+#define PARTS          8    /* eighths_steadiness2() */
+#define BASE_SPREAD    0.05 /* unevenness that even a perfect staircase gets, from the cells' width */
 
 /* What is asked of a window, by where it starts. */
 static const struct demand {
     double start;         /* part of the site's life that is skipped */
     uint32_t steps;       /* at least */
-    double steadiness;    /* at least */
+    double steadiness;    /* of eighths of the window, at least */
     double lean;          /* at least … */
     double lean_in_doubt; /* … and at least this when `deviations` are taken off */
     double deviations;
 } demands[] = {
-    {0.0, STEPS_MIN, 3.2, -0.15, -0.30, 2.0},
+    {0.0, STEPS_MIN, 2.7, -0.15, -0.30, 2.0},
     /* Without its beginning a logarithm looks straighter: more is asked. */
-    {0.125, 7, 4.5, -0.12, -0.25, 3.5},
-    {0.25, 7, 4.5, -0.12, -0.25, 3.5},
-    {0.5, 7, 4.5, -0.12, -0.25, 3.5},
+    {0.125, 7, 3.8, -0.12, -0.25, 3.5},
+    {0.25, 7, 3.8, -0.12, -0.25, 3.5},
+    {0.5, 7, 3.8, -0.12, -0.25, 3.5},
 };
 
 /* Living bytes, cell by cell. */
@@ -49,25 +47,27 @@ struct window {
     const struct series *series;
     uint32_t from, end; /* cells [from, end) */
     uint32_t steps, first_step, last_step;
-    double rise;          /* bytes kept at the end more than at `from` */
-    double longest_pause; /* cells */
-    double spread;        /* of one step: squared deviation of height and of pause, as parts of the mean */
+    double rise;   /* bytes kept at the end more than at `from` */
+    double spread; /* of one step: squared deviation of height and of pause, as parts of the mean */
     double lean;
     double steadiness2; /* squared */
 };
 
-/* What rose since the last fall may fall yet. Where there were several falls, all after the last one is left
- * out, unless that is a long time. */
+/* In a saw, what rose since the last fall may fall yet: it is left out, unless that is a long time. */
 static void leave_out_last_tooth(struct series *series)
 {
     uint32_t falls = 0, last = 0;
+    double fallen = 0, highest = 0;
     for (uint32_t i = 1; i < series->count; i++) {
-        if (series->floors[i] < series->floors[i - 1]) {
+        double fall = series->floors[i - 1] - series->floors[i];
+        highest = series->floors[i] > highest ? series->floors[i] : highest;
+        if (fall > 0) {
             falls++;
+            fallen += fall;
             last = i;
         }
     }
-    if (falls >= FALLS_MIN && last + 1 >= (1 - PAUSE_MAX) * series->count)
+    if (falls >= FALLS_MIN && fallen >= highest && last + 1 >= (1 - TOOTH_MAX) * series->count)
         series->count = last + 1;
 }
 
@@ -141,15 +141,12 @@ static void measure_steps(struct window *window)
     struct sums heights = {0}, pauses = {0};
     double moment = 0, weight = 0;
     uint32_t last = window->first_step;
-    window->longest_pause = tail;
     for (uint32_t i = last + 1; i < window->end; i++) {
         double height = kept[i] - kept[i - 1];
         if (height <= 0)
             continue;
         add(&heights, height);
         add(&pauses, i - last);
-        if (i - last > window->longest_pause)
-            window->longest_pause = i - last;
         moment += height * (2 * ((i + last) / 2.0 - begin) / span - 1);
         weight += height;
         last = i;
@@ -281,8 +278,8 @@ static bool is_last_tooth(const struct window *window)
 
 static bool is_steady(const struct window *window, const struct demand *demand, double eighths2)
 {
-    double wanted = window->steps < STEPS_FEW && demand->steadiness < 5 ? 5 : demand->steadiness;
-    return window->steadiness2 >= SQUARE(wanted) && eighths2 >= SQUARE(EIGHTHS_SHARE * wanted);
+    double wanted = window->steps < STEPS_FEW ? FEW_STEADINESS : demand->steadiness;
+    return eighths2 >= SQUARE(wanted);
 }
 
 /* The lean of steps at random has a standard deviation of 1/√(3 × steps), and less when they are even. */
@@ -299,15 +296,14 @@ static bool judge_window(const struct series *series, const struct demand *deman
     if (!open_window(series, skipped, window) || window->steps < demand->steps)
         return false;
     uint32_t length = window->end - 1 - window->from;
-    if (length < WINDOW_MIN * series->count || length < RUN_MIN * series->run)
+    if (length < RUN_MIN * series->run)
         return false;
     if (window->from - skipped >= LULL_MIN * series->count)
         demand = &demands[0];
     measure_steps(window);
     double eighths2 = eighths_steadiness2(window);
-    return window->longest_pause <= PAUSE_MAX * length && is_steady(window, demand, eighths2) &&
-           is_level_rate(window, demand) && is_apart(window, skipped, demand) && !is_last_tooth(window) &&
-           is_beyond_chance(window, eighths2);
+    return is_steady(window, demand, eighths2) && is_level_rate(window, demand) &&
+           is_apart(window, skipped, demand) && !is_last_tooth(window) && is_beyond_chance(window, eighths2);
 }
 
 static int compare_doubles(const void *left, const void *right, const void *context)
@@ -347,8 +343,7 @@ bool growth_judge(const struct history *history, uint64_t live_bytes, uint64_t e
     struct series series;
     struct window window;
     uint32_t width_log2;
-    if (!read_series(history, live_bytes, end_ns, &series, &width_log2) ||
-        (double)(end_ns - history->origin_ns) < LIFE_MIN * (double)end_ns)
+    if (!read_series(history, live_bytes, end_ns, &series, &width_log2))
         return false;
     for (size_t i = 0; i < sizeof demands / sizeof *demands; i++) {
         if (!judge_window(&series, &demands[i], &window))

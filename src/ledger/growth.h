@@ -3,23 +3,23 @@
  * Asked once, at the end, of the histories that the ledger keeps (history.h). To name an innocent is worse
  * than to miss a grower, so every doubt is decided for the site. How it is decided, in plain words:
  *
- *  1. Only what is kept counts. For each moment we take the least that was ever alive from then on to the
- * end: whatever is given back later was never growth. So scratch memory, turns, and sawteeth with a level
- * floor vanish, and sawteeth with a rising floor become a staircase.
- *  2. The staircase must have several steps, none of the pauses between them (nor the one before the end) may
- *     be longer than 3/10 of the time, and steps and pauses must be even: "steadiness" is how many standard
- *     deviations the rise is away from none, going by its own unevenness. So allocations at the start, an
- * arena that doubled, and bursts drop out.
+ *  1. Only what is kept counts: for each moment the least that was alive from then on to the end. What is
+ *     given back later was never growth. So scratch memory, turns and sawteeth with a level floor vanish, and
+ *     sawteeth with a rising floor become a staircase.
+ *  2. The staircase must have several steps, and they and the pauses between them (and before the end) must
+ *     be even: "steadiness" is how many standard deviations the rise is away from none, going by its own
+ *     unevenness. So allocations at the start, an arena that doubled, and bursts drop out.
  *  3. The rate must not fall off. "Lean" is the centre of the rise, from -1 (all of it at the beginning) to
  * +1 (all at the end): 0 for a straight line, -0.3 and less for what levels off, a saturating or a
- * logarithmic cache. An uneven rise must keep further away from that.
+ *     logarithmic cache. An uneven rise must keep further away from that.
  *  4. Where memory is given back, too, the rise must not be what chance makes of allocations and frees that
- *     balance: either nearly nothing of what rose fell back, or the floors scatter closely around a straight
- *     line, or they are sawteeth whose lowest points all rise, or the steadiness is beyond chance.
+ *     balance: nearly nothing of what rose fell back; or the floors scatter closely around a straight line;
+ * or they are sawteeth whose lowest points all rise; or the steadiness is beyond chance.
  *
  * The time looked at is the site's whole life, or, where that does not do because a beginning is different
- * from what follows, its last 7/8 or 3/4 (a warm-up), or 1/2 (growth that begins late). The program's own
- * quiet end, up to a third of the run without an allocation at any site, is left out.
+ * from what follows, its last 7/8 or 3/4 (a warm-up) or 1/2 (growth that begins late); but the rise must take
+ * at least 3/10 of the run. The program's own quiet end, up to a third of the run without an allocation at
+ * any site, is left out.
  */
 #ifndef LEDGER_GROWTH_H
 #define LEDGER_GROWTH_H

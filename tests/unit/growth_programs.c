@@ -174,8 +174,10 @@ static void grow_under_noise(struct making *making)
 
 static void grow_late(struct making *making)
 {
-    line(making, 3, 0, 0.01, 1);
-    line(making, (int)scaled(making, 30, 1000), between(making, 0.2, 0.5), 1, 1);
+    double from = between(making, 0.3, 0.5);
+    line(making, some(making, 2, 3), 0, 0.005, 1);
+    for (int i = (int)scaled(making, 50, 1000); i > 0; i--)
+        block(making, between(making, from, 1), FOREVER);
 }
 
 static void grow_from_a_late_start(struct making *making)
@@ -431,7 +433,7 @@ void growth_program_make(struct growth_program *program, size_t kind, uint64_t s
     *program = (struct growth_program){.kind = kinds[kind].name, .grows = kinds[kind].grows};
     program->duration_ns = (uint64_t)scaled(&making, 5e6, 6 * 86400e9);
     making.size = scaled(&making, 512, 1e8);
-    making.spread = between(&making, 0, 0.5) * some(&making, 0, 1);
+    making.spread = between(&making, 0, 0.8) * some(&making, 0, 1);
     making.site = GROWTH_SUBJECT;
     kinds[kind].make(&making);
     making.site = GROWTH_WEIGHTS;
