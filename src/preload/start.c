@@ -89,5 +89,5 @@ static __attribute__((constructor)) void start(void)
     preload.fork_mark = make_fork_mark();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     __cxa_atexit(finish_at_exit, NULL, NULL);
-    at_quick_exit(preload_finish);
+    (void)at_quick_exit(preload_finish);
 }

@@ -151,7 +151,7 @@ def compiled(tmp_path_factory):
             # Only by the compiler whose sanitizer runtime is preloaded.
             sanitize = SANITIZED_PROGRAM.get(SANITIZE, []) if "clang" not in pathlib.Path(compiler).name else []
             subprocess.run([compiler, "-O2", "-g", "-D_GNU_SOURCE", *sanitize, str(source), "-o", str(output),
-                            *map(str, flags)], check=True)
+                            *map(str, flags)], check=True, cwd=folder)
             made[key] = output
         return made[key]
 
