@@ -11,15 +11,6 @@
 #include "hooks/tables.h"
 #include "hooks/vmm.h"
 
-struct mapping {
-    CUdeviceptr start; /* the key */
-    size_t bytes;
-    CUmemGenericAllocationHandle handle;
-    struct freeing freeing;
-    struct mapping *next; /* while it is out of the table */
-    UT_hash_handle hh;
-};
-
 enum handle_kind { HANDLE_OF_MEMORY, HANDLE_OF_MULTICAST, HANDLE_WITHOUT_SIZE };
 
 /* Of the latter two kinds only. */
@@ -30,16 +21,7 @@ struct special_handle {
     UT_hash_handle hh;
 };
 
-_Static_assert(sizeof(struct mapping) <= TABLES_ENTRY_MAX, "a mapping fits an entry");
-
-static struct mapping *mappings;
 static struct special_handle *special_handles;
-
-void vmm_forget_all(void)
-{
-    mappings = NULL;
-    special_handles = NULL;
-}
 
 static struct special_handle *find_special(CUmemGenericAllocationHandle handle)
 {
@@ -67,22 +49,21 @@ static enum handle_kind count_reference(CUmemGenericAllocationHandle handle, int
     return kind;
 }
 
-static void add_special(CUmemGenericAllocationHandle handle, enum handle_kind kind)
+/* One reference to a special handle, its first or one more. */
+static void add_reference(CUmemGenericAllocationHandle handle, enum handle_kind kind)
 {
     if (!tables_lock())
         return;
     struct special_handle *special = find_special(handle);
-    if (special == NULL && (special = tables_new()) != NULL) {
-        special->handle = handle;
-        HASH_ADD(hh, special_handles, handle, sizeof special->handle, special);
-        if (!hash_added(special)) {
-            tables_delete(special);
-            special = NULL;
-        }
-    }
     if (special != NULL) {
+        special->references++;
+    } else if ((special = tables_new()) != NULL) {
+        special->handle = handle;
         special->kind = kind;
         special->references = 1;
+        HASH_ADD(hh, special_handles, handle, sizeof special->handle, special);
+        if (!hash_added(special))
+            tables_delete(special);
     }
     tables_unlock();
 }
@@ -101,7 +82,8 @@ static void forget_special(CUmemGenericAllocationHandle handle)
 
 void vmm_imported(CUmemGenericAllocationHandle handle)
 {
-    add_special(handle, HANDLE_WITHOUT_SIZE);
+    forget_special(handle); /* one whose end we missed */
+    add_reference(handle, HANDLE_WITHOUT_SIZE);
 }
 
 /* The block of an imported handle begins again where it was, with the size that its first mapping tells. */
@@ -133,8 +115,10 @@ HOOK(cuMulticastCreate, (CUmemGenericAllocationHandle * handle, const CUmulticas
 {
     FORWARD(cuMulticastCreate);
     CUresult rc = REAL(handle, props);
-    if (call.acts && rc == CUDA_SUCCESS)
-        add_special(*handle, HANDLE_OF_MULTICAST);
+    if (call.acts && rc == CUDA_SUCCESS) {
+        forget_special(*handle);
+        add_reference(*handle, HANDLE_OF_MULTICAST);
+    }
     return call_end(&call, rc);
 }
 
@@ -152,22 +136,57 @@ HOOK(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *
     return call_end(&call, rc);
 }
 
-static void release(struct call *call, struct freeing *freeing, CUmemGenericAllocationHandle handle)
+/* One reference less, before the real call; and taken back when that is refused. */
+struct releasing {
+    enum handle_kind kind;
+    struct freeing freeing;
+};
+
+static void release(struct call *call, struct releasing *releasing, CUmemGenericAllocationHandle handle)
 {
-    freeing->recorded = false;
-    if (call->acts && count_reference(handle, -1) != HANDLE_OF_MULTICAST)
-        call_free(call, freeing, KEY_HANDLE, handle);
+    *releasing = (struct releasing){HANDLE_OF_MEMORY, {0}};
+    if (!call->acts)
+        return;
+    releasing->kind = count_reference(handle, -1);
+    if (releasing->kind != HANDLE_OF_MULTICAST)
+        call_free(call, &releasing->freeing, KEY_HANDLE, handle);
 }
 
-/* A refusal for a special handle's last reference has no case: such a handle is one that the driver knows. */
+static void released(struct call *call, CUresult rc, const struct releasing *releasing,
+                     CUmemGenericAllocationHandle handle)
+{
+    call_freed(call, rc, &releasing->freeing);
+    if (rc != CUDA_SUCCESS && releasing->kind != HANDLE_OF_MEMORY)
+        add_reference(handle, releasing->kind);
+}
+
 HOOK(cuMemRelease, (CUmemGenericAllocationHandle handle))
 {
-    struct freeing freeing;
+    struct releasing releasing;
     FORWARD(cuMemRelease);
-    release(&call, &freeing, handle);
+    release(&call, &releasing, handle);
     CUresult rc = REAL(handle);
-    call_freed(&call, rc, &freeing);
+    released(&call, rc, &releasing, handle);
     return call_end(&call, rc);
+}
+
+struct mapping {
+    CUdeviceptr start; /* the key */
+    size_t bytes;
+    CUmemGenericAllocationHandle handle;
+    struct releasing releasing;
+    struct mapping *next; /* while it is out of the table */
+    UT_hash_handle hh;
+};
+
+_Static_assert(sizeof(struct mapping) <= TABLES_ENTRY_MAX, "a mapping fits an entry");
+
+static struct mapping *mappings;
+
+void vmm_forget_all(void)
+{
+    mappings = NULL;
+    special_handles = NULL;
 }
 
 static struct mapping *find_mapping(CUdeviceptr start)
@@ -263,12 +282,13 @@ HOOK(cuMemUnmap, (CUdeviceptr address, size_t bytes))
     struct mapping *taken = call.acts ? take_mappings(address, bytes) : NULL;
     for (struct mapping *mapping = taken; mapping != NULL; mapping = mapping->next) {
         record_unmap(mapping->start);
-        release(&call, &mapping->freeing, mapping->handle);
+        release(&call, &mapping->releasing, mapping->handle);
     }
     CUresult rc = REAL(address, bytes);
     for (struct mapping *mapping = taken; mapping != NULL && rc != CUDA_SUCCESS; mapping = mapping->next) {
-        call_freed(&call, rc, &mapping->freeing);
-        record_map(mapping->start, mapping->bytes, mapping->handle);
+        released(&call, rc, &mapping->releasing, mapping->handle);
+        if (mapping->releasing.kind != HANDLE_OF_MULTICAST)
+            record_map(mapping->start, mapping->bytes, mapping->handle);
     }
     end_mappings(taken, rc == CUDA_SUCCESS);
     return call_end(&call, rc);
