@@ -1,6 +1,9 @@
 """Small programs, told in Python, that call the driver by its exported names, and how to read what they came to."""
 import textwrap
 
+import pytest
+from conftest import SIMGPU
+
 GRANULE = 2 << 20
 
 PREFACE = """
@@ -64,10 +67,22 @@ def map_at(address, size, handle):
 """
 
 
+@pytest.fixture(params=["direct", "got"])
+def driver(request):
+    """NVIDIA's driver calls its own functions directly; got is one that reaches them through the dynamic linker."""
+    global search_path
+    search_path = f"{SIMGPU / 'got'}:{SIMGPU}" if request.param == "got" else str(SIMGPU)
+    return request.param
+
+
+search_path = str(SIMGPU)
+
+
 def tell(gmt, story, env=None, start=True):
     """Runs the story; with `start`, from where the first device's primary context is current."""
     source = PREFACE + ('call("cuInit", 0)\ncontext = primary()\n' if start else "") + textwrap.dedent(story)
-    return gmt.python(source, env={"GPUMEMTRACE_QUIET": "1", **(env or {})})
+    return gmt.python(source, env={"GPUMEMTRACE_QUIET": "1", "LD_LIBRARY_PATH": search_path,
+                                      **(env or {})})
 
 
 def sites_in(report, function):

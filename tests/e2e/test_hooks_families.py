@@ -1,7 +1,9 @@
 """What each family's calls come to in the books, by the accounting rules: one small story a test, told by a Python function
 named after it, with the right figures from NVIDIA's documentation and arithmetic."""
 import pytest
-from hook_stories import GRANULE, expect_clean, figures, nature, site_in, sites_in, tell
+from hook_stories import GRANULE, driver, expect_clean, figures, nature, site_in, sites_in, tell
+
+pytestmark = pytest.mark.usefixtures("driver")
 
 # Virtual memory management
 

@@ -9,14 +9,14 @@ from conftest import CC, ROOT, SANITIZE
 
 BY_VALUE = {"CUipcMemHandle", "cudaIpcMemHandle_t", "struct cudaExtent"}
 
-# What hooks ask the driver in between; it answers sensibly, and takes no notes.
+# What hooks ask the driver in between; it answers sensibly, takes no notes, and spoils errno.
 QUESTIONS = r"""
-CUresult cuDriverGetVersion(int *version) { *version = 13000; return 0; }
-CUresult cuCtxGetCurrent(CUcontext *context) { *context = (CUcontext)0x77; return 0; }
-CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; return 0; }
+CUresult cuDriverGetVersion(int *version) { *version = 13000; return errno = 0; }
+CUresult cuCtxGetCurrent(CUcontext *context) { *context = (CUcontext)0x77; errno = EIO; return 0; }
+CUresult cuCtxGetDevice(CUdevice *device) { *device = 0; errno = EIO; return 0; }
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
-{ (void)device; *flags = 0; *active = 0; return 0; }
-CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) { *free_bytes = 1; *total = 2; return 0; }
+{ (void)device; *flags = 0; *active = 0; errno = EIO; return 0; }
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total) { *free_bytes = 1; *total = 2; errno = EIO; return 0; }
 """
 
 NOTES = r"""

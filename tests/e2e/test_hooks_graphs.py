@@ -1,6 +1,8 @@
 """Memory that graphs allocate: a block for each allocation node, from its making to its end (as test_hooks_families.py)."""
 import pytest
-from hook_stories import expect_clean, figures, nature, site_in, sites_in, tell
+from hook_stories import driver, expect_clean, figures, nature, site_in, sites_in, tell
+
+pytestmark = pytest.mark.usefixtures("driver")
 
 GRAPHS = """
 def new_graph():

@@ -5,6 +5,7 @@
  *   hooks_look_up address            lines "name version flags" on stdin: cuGetProcAddress_v2
  *   hooks_look_up address-v1         the same, by the four-argument cuGetProcAddress
  *   hooks_look_up name               lines "name": dlsym on the driver's handle
+ *   hooks_look_up global             the same on the handle of all that is loaded globally, the driver too
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,7 +37,11 @@ int main(int count, char **arguments)
     look_up_v1 *v1 = (look_up_v1 *)dlsym(driver, "cuGetProcAddress");
     look_up_v2 *v2 = (look_up_v2 *)dlsym(driver, "cuGetProcAddress_v2");
     ((int (*)(unsigned))dlsym(driver, "cuInit"))(0);
-    if (strcmp(arguments[1], "name") == 0) {
+    if (strcmp(arguments[1], "global") == 0) {
+        dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+        driver = dlopen(NULL, RTLD_NOW);
+    }
+    if (strcmp(arguments[1], "name") == 0 || strcmp(arguments[1], "global") == 0) {
         while (scanf("%255s", name) == 1) {
             printf("%s: ", name);
             say(dlsym(driver, name));
