@@ -66,26 +66,28 @@ static native_backtrace *open_libunwind(void)
     return elf_image_address(&image, "unw_backtrace");
 }
 
-/* The first call of any unwinder allocates and loads: have that behind us, here where it is allowed. */
-static void use(native_backtrace *unwinder)
+/* libc loads its unwinder, and allocates, in the first call: have that behind us, here where it is allowed.
+ */
+static native_backtrace *libc_unwinder(void)
 {
+    native_backtrace *unwinder = libc_function("backtrace");
     void *first[4];
     if (unwinder != NULL)
         unwinder(first, 4);
-    atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);
+    return unwinder;
 }
 
 void native_start(void (*note)(const char *sentence))
 {
     native_backtrace *unwinder = WITH_LIBUNWIND ? open_libunwind() : NULL;
     if (unwinder == NULL) {
-        unwinder = libc_function("backtrace");
+        unwinder = libc_unwinder();
         if (WITH_LIBUNWIND)
             note("libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames "
                  "take "
                  "longer");
     }
-    use(unwinder);
+    atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);
 }
 
 /* libunwind keeps, in each thread, how frames were laid out at each address, which cannot be flushed: where
@@ -95,7 +97,7 @@ void native_modules_changed(void)
 {
     if (flush != NULL && address_space != NULL)
         flush(*address_space, 0, 0);
-    native_backtrace *unwinder = libc_function("backtrace");
+    native_backtrace *unwinder = libc_unwinder();
     if (unwinder != NULL)
-        use(unwinder);
+        atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);
 }

@@ -14,7 +14,7 @@ from conftest import PROGRAMS, ROOT
 SOURCES = [*sorted((ROOT / "src" / "capture").glob("*.c")), ROOT / "src" / "base" / "arena.c"]
 FLAGS = ["-std=gnu11", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", "-fPIC", "-shared", "-fvisibility=hidden",
          "-ftls-model=initial-exec"]
-SHUTDOWNS = 30
+SHUTDOWNS = 30  # of each Python
 
 
 @pytest.fixture(scope="session")
@@ -116,12 +116,35 @@ def work(ready):
 for _ in range(3):
     ready = threading.Event()
     threading.Thread(target=work, args=(ready,), daemon=True).start()
-    ready.wait()
+    assert ready.wait(20)
 """)
-    for _ in range(SHUTDOWNS):
+    for _ in range(SHUTDOWNS // 2):
         done = gmt.run(interpreter, "-S", script, probe, traced=False, status=None)
         # A daemon thread that finds the interpreter gone is Python's business; a signal would be ours.
         assert done.status == 0, done.err
+
+
+def test_daemon_threads_allocate_while_python_shuts_down(gmt, interpreter):
+    script = gmt.folder / "daemons.py"
+    script.write_text("""
+import threading
+import cuda
+cuda.init()
+def work(ready):
+    cuda.use(0)
+    cuda.release(cuda.allocate(4096))
+    ready.set()
+    while True:
+        cuda.release(cuda.allocate(4096))
+for _ in range(3):
+    ready = threading.Event()
+    threading.Thread(target=work, args=(ready,), daemon=True).start()
+    assert ready.wait(20)
+""")
+    for _ in range(SHUTDOWNS):
+        done = gmt.run(interpreter, script, status=None)
+        assert done.status == 0, done.err
+        assert done.report["counters"]["allocs"] >= 3
 
 
 def shared_library(interpreter):
