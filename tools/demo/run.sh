@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The demo: traces train.py on the real GPU where there is one and on the simulated one elsewhere, then prints the
-# report. Argument: the folder with the build products; the recording and reports go to its demo/ folder.
+# report's first screen. Argument: the folder with the build products; all files go to its demo/ folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "$1" && pwd)
@@ -30,4 +30,8 @@ cd "$here/../.."
 GPUMEMTRACE_QUIET=1 "$build/gpumemtrace" run -o "$build/demo/train" -- python3 tools/demo/train.py
 echo
 echo "\$ $shown/gpumemtrace report $shown/demo/train.gmt"
-"$build/gpumemtrace" report "$build/demo/train.gmt"
+# The first screen, so that it is what stays in sight; the rest is one file away.
+"$build/gpumemtrace" report "$build/demo/train.gmt" >"$build/demo/report.txt"
+sed '/^Details follow/q' "$build/demo/report.txt"
+echo
+echo "(the details: $shown/demo/report.txt)"
