@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -24,6 +25,11 @@ SIMGPU = BUILD / "simgpu"
 TIMEOUT = 120 if not SANITIZE else 400
 
 SANITIZED_PROGRAM = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}
+# Started in the background or by nohup, we ignore these, and so would every program we start.
+for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
+
 RUNTIMES = {"address": ["libasan.so"], "thread": ["libtsan.so"]}
 
 

@@ -72,7 +72,7 @@ static int report_main(const struct command *command, int argc, char **argv)
     if (argc - optind != 1)
         usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
     const char *path = argv[optind];
-    if (rendering_open(&rendering, path, &request.symbols.places, NULL, error, sizeof(error)) != 0) {
+    if (rendering_open(&rendering, path, &request.symbols.places, path, error, sizeof(error)) != 0) {
         complain(path, "%s", error);
         return STATUS_UNUSABLE;
     }
