@@ -127,22 +127,6 @@ bool loaded_in_runtime(const void *address)
     return address_in(address, "libcudart");
 }
 
-/* The walk goes in the order of the link map: the program, the preloaded libraries, then the rest. */
-static int find_first_of_two(struct dl_phdr_info *info, size_t bytes, void *arg)
-{
-    struct by_address *find = arg;
-    (void)bytes;
-    find->matches = holds(info, find->address);
-    return find->matches || holds(info, __ehdr_start);
-}
-
-bool loaded_precedes_us(const void *address)
-{
-    struct by_address find = {.address = address};
-    dl_iterate_phdr(find_first_of_two, &find);
-    return find.matches && !loaded_is_ours(address);
-}
-
 struct by_name {
     const char *called;
     bool prefix;

@@ -24,10 +24,6 @@ bool loaded_is_ours(const void *address);
  * knows it. */
 struct loaded_range loaded_range_of(const void *address, char name[LOADED_NAME_MAX]);
 
-/* True for the program itself and whatever stands before this library in the search order: another's
- * interposer. */
-bool loaded_precedes_us(const void *address);
-
 /* True when `address` lies in a file called libcuda.so… or libcudart…, by file name or soname. */
 bool loaded_in_driver(const void *address);
 bool loaded_in_runtime(const void *address);

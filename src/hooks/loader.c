@@ -95,6 +95,7 @@ static void learn(enum hook_id id, void *address, const void *caller)
     else
         real_learn_runtime(id, address, caller);
     real_prepare();
+    dlerror(); /* what getting ready may have looked for in vain is not the program's business */
 }
 
 /* A global search found our own hook. Without us it would have gone on; so there is something to find only if
@@ -125,18 +126,14 @@ static bool is_of_tool_behind_us(const void *found)
     return (uintptr_t)found >= range.start && (uintptr_t)found < range.end;
 }
 
-/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned. A function in
- * front of us in the search order comes to us by itself; one of a library that merely has a function of that
- * name stays. */
+/* Whether a hook of ours may stand in for `found`, which a look-up through a handle returned: the library's
+ * function, or that of whoever stands behind us. A tool in front of us comes to us by itself, and a library
+ * that merely has a function of that name keeps it. */
 static bool stands_for_real(enum hook_id id, const void *found)
 {
     bool of_library =
         hook_symbols[id].library == HOOK_DRIVER ? loaded_in_driver(found) : loaded_in_runtime(found);
-    if (of_library)
-        return true;
-    if (loaded_precedes_us(found))
-        return false;
-    return is_of_tool_behind_us(found) || loader_next(hook_symbols[id].name) == found;
+    return of_library || is_of_tool_behind_us(found) || loader_next(hook_symbols[id].name) == found;
 }
 
 static void *answer_for_handle(void *handle, enum hook_id id, const void *caller)
