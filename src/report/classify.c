@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "report/model.h"
+#include "report/frames.h"
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -22,17 +22,11 @@ static bool starts_with_any(const char *text, const char *const *prefixes, size_
 }
 #define STARTS_WITH_ANY(text, list) starts_with_any(text, list, sizeof list / sizeof list[0])
 
-static bool is_installed_package(const char *path)
-{
-    return strstr(path, "/site-packages/") || strstr(path, "/dist-packages/");
-}
-
 /* …/lib/python3.11/…, …/lib64/python3.11/…, …/lib/python311.zip/… */
 static bool is_standard_library(const char *path)
 {
     for (const char *at = path; (at = strstr(at, "/python")); at++) {
-        const char *before = at - 4;
-        bool under_lib = (at - path >= 4 && starts_with(before, "/lib")) ||
+        bool under_lib = (at - path >= 4 && starts_with(at - 4, "/lib")) ||
                          (at - path >= 6 && starts_with(at - 6, "/lib64"));
         if (under_lib && isdigit((unsigned char)at[strlen("/python")]))
             return true;
@@ -40,9 +34,36 @@ static bool is_standard_library(const char *path)
     return false;
 }
 
-/* Code that Python or NumPy made up: no file to look at. Not "<string>" and "<stdin>", which a user types. */
-static const char *const generated_files[] = {"<frozen ", "<__array_function__", "<attrs generated",
-                                              "<lambdifygenerated"};
+/* Where packages are installed, wherever that is: a virtual environment may lie in the reader's own folder.
+ * Wheels and eggs are run as they are by some (pex). */
+static const char *const package_folders[] = {"/site-packages/", "/dist-packages/", ".whl/", ".egg/"};
+
+const char *package_of(const char *file, size_t *length)
+{
+    const char *package = NULL;
+    for (size_t i = 0; i < sizeof package_folders / sizeof package_folders[0]; i++)
+        for (const char *at = file; (at = strstr(at, package_folders[i]));) {
+            at += strlen(package_folders[i]);
+            if (!package || at > package)
+                package = at;
+        }
+    if (package)
+        *length = strcspn(package, "/");
+    return package;
+}
+
+static bool is_installed(const char *path)
+{
+    size_t length;
+    return package_of(path, &length) != NULL;
+}
+
+/* Code that Python, NumPy or PyTorch made up: no file to look at. */
+static const char *const generated_files[] = {"<frozen ",           "<__array_function__", "<attrs generated",
+                                              "<lambdifygenerated", "<decorator-gen",      "<eval_with_key>"};
+
+/* A notebook's cells have such names, and are what their author looks for. */
+static const char *const cell_files[] = {"<ipython-input-", "<command-"};
 
 enum frame_rank rank_python_file(const char *file)
 {
@@ -50,7 +71,9 @@ enum frame_rank rank_python_file(const char *file)
         return RANK_LIBRARY;
     if (STARTS_WITH_ANY(file, generated_files))
         return RANK_RUNTIME;
-    if (is_installed_package(file))
+    if (file[0] == '<')
+        return STARTS_WITH_ANY(file, cell_files) ? RANK_OWN : RANK_TYPED;
+    if (is_installed(file) || strstr(file, "/torchinductor_"))
         return RANK_LIBRARY;
     return is_standard_library(file) ? RANK_RUNTIME : RANK_OWN;
 }
@@ -129,9 +152,6 @@ static const char *const library_functions[] = {
     "_ZN3cub", "_ZN2at",      "_ZN3c10",  "_ZN5torch", "_ZN8pybind11", "_start",        "__libc_start",
 };
 
-static const char *const header_folders[] = {"/usr/include/", "/usr/lib/gcc/", "/usr/local/cuda",
-                                             "/usr/local/include/"};
-
 bool is_python_program(const char *path)
 {
     if (!path)
@@ -140,19 +160,33 @@ bool is_python_program(const char *path)
     return starts_with(name, "python") || starts_with(name, "pypy");
 }
 
+/* /opt/conda/lib/… beside /opt/conda/bin/python3.11 */
+bool is_of_environment(const char *file, const char *program)
+{
+    size_t folder = (size_t)(base_name(program) - program);
+    if (folder < strlen("/bin/") || !starts_with(program + folder - strlen("/bin/"), "/bin/"))
+        return false;
+    folder -= strlen("bin/");
+    return strncmp(file, program, folder) == 0 && starts_with(file + folder, "lib");
+}
+
+static const char *const header_folders[] = {"/usr/include/", "/usr/lib/gcc/", "/usr/local/cuda",
+                                             "/usr/local/include/"};
+
 enum frame_rank rank_native(const char *module, const char *function, const char *file, const char *program)
 {
     if (!module)
         return RANK_LIBRARY;
     const char *name = base_name(module);
     if (STARTS_WITH_ANY(name, runtime_modules) || is_python_program(module) ||
-        (is_standard_library(module) && !is_installed_package(module)))
+        (is_standard_library(module) && !is_installed(module)))
         return RANK_RUNTIME;
     bool is_program = program && strcmp(module, program) == 0;
-    if (!is_program && (is_installed_package(module) || STARTS_WITH_ANY(module, system_folders)))
+    if (!is_program && (is_installed(module) || STARTS_WITH_ANY(module, system_folders) ||
+                        (is_python_program(program) && is_of_environment(module, program))))
         return RANK_LIBRARY;
     if ((function && STARTS_WITH_ANY(function, library_functions)) ||
-        (file && (STARTS_WITH_ANY(file, header_folders) || is_installed_package(file))))
+        (file && (STARTS_WITH_ANY(file, header_folders) || is_installed(file))))
         return RANK_LIBRARY;
     return RANK_OWN;
 }

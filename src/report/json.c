@@ -87,7 +87,7 @@ static void write_site(struct json *json, const struct report *report, uint32_t 
     char title[TITLE_MAX];
     emit_open(json, NULL, '{');
     emit_u64(json, "id", index);
-    emit_string(json, "title", report_site_title(report, index, title, sizeof title));
+    emit_string(json, "title", report_site_title(report, index, TITLE_FUNCTION, title, sizeof title));
     emit_string(json, "layer", layer_names[site->layer]);
     emit_string(json, "space", space_infos[site->key->space].name);
     emit_ordinal(json, "device", site->key->device);

@@ -22,6 +22,8 @@ static void write_frame(struct json *json, const struct named_frame *frame)
     emit_known(json, "line", frame->line > 0, (uint64_t)frame->line);
     emit_string(json, "module", frame->module);
     emit_known(json, "offset", frame->kind == FRAME_NATIVE, frame->offset);
+    if (frame->why)
+        emit_string(json, "why", frame->why);
     if (frame->inlined)
         emit_bool(json, "inlined", true);
     emit_close(json, '}');

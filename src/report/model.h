@@ -10,6 +10,7 @@
 #define REPORT_MODEL_H
 
 #include "ledger/growth.h"
+#include "report/frames.h"
 #include "report/report.h"
 
 #define REPORT_NONE UINT32_MAX
@@ -30,28 +31,6 @@
     X(ooms)                                                                                                  \
     X(memory_map)                                                                                            \
     X(notes)
-
-/* Whose code a frame is, best first: what a reader looks for is their own. */
-enum frame_rank { RANK_OWN, RANK_LIBRARY, RANK_RUNTIME };
-
-/* One name for a frame. An inlined native call and the function it is in share a frame, and so an address. */
-struct named_frame {
-    enum frame_kind kind;
-    enum frame_rank rank;
-    bool inlined;
-    bool ambiguous;       /* another file of the same base name is in this report */
-    const char *function; /* NULL: unknown */
-    const char *file;     /* NULL: unknown */
-    const char *module;   /* path; NULL for Python and for code in no file */
-    uint64_t offset;
-    int line; /* 0: unknown */
-};
-
-struct frame_names {
-    uint32_t count; /* innermost first; at least 1 for every frame of a listed site */
-    uint32_t uses;  /* in listed sites' stacks */
-    struct named_frame *names;
-};
 
 /* The living blocks of a site. */
 struct living {
@@ -183,25 +162,12 @@ struct report {
 REPORT_SECTIONS(AS_PROTOTYPE)
 #undef AS_PROTOTYPE
 
-/* classify.c: whose code this is. `program` is the path of the process's executable, NULL when unknown. */
-enum frame_rank rank_python_file(const char *file);
-enum frame_rank rank_native(const char *module, const char *function, const char *file, const char *program);
-bool is_python_program(const char *path);
-
 /* names.c: the frames of a stack under all their names, innermost first. Good until the next call. */
 const struct named_frame *const *report_stack(const struct report *report, const struct stack *stack,
                                               size_t *count);
 /* The first frame of that kind that is the reader's own, innermost first; NULL: none. */
 const struct named_frame *report_own_frame(const struct report *report, const struct stack *stack,
                                            enum frame_kind kind);
-const char *base_name(const char *path);
-
-/* titles.c: what a site is called wherever one line has to do: "train.py:42 in step". Raw text, cut to
- * `bytes`. Returns `title`. */
-#define TITLE_MAX 320
-const char *report_site_title(const struct report *report, uint32_t site, char *title, size_t bytes);
-/* The same for one frame. Long C++ argument lists are shortened unless `full`. */
-const char *frame_title(const struct named_frame *frame, bool full, char *title, size_t bytes);
 
 /* lines.c: sums `count` holdings by title; with `habits_first`, those that add up come first. False: memory
  * ran out. */

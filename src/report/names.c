@@ -59,6 +59,8 @@ static bool name_native(struct report *report, const struct frame *frame, struct
         name->module = module ? known(module->path) : NULL;
         name->offset = frame->offset;
         name->rank = rank_native(name->module, name->function, name->file, report->input->process->exe);
+        if (!name->function && module && symbols && symbols->why)
+            name->why = symbols->why(symbols->source, module);
     }
     return true;
 }
@@ -76,9 +78,19 @@ static bool is_torch_cache(const struct named_frame *frame)
     return frame->module && strncmp(base_name(frame->module), "libc10_cuda", strlen("libc10_cuda")) == 0;
 }
 
+/* Some programs are a few lines in a bin folder that call an installed package (pip's "console_scripts");
+ * those lines are no more the reader's own than the package. `inner`: the Python frame they call; NULL: none.
+ */
+static bool is_entry_script(const struct named_frame *frame, const struct named_frame *inner)
+{
+    return inner && inner->rank == RANK_LIBRARY && inner->file && frame->file &&
+           !strchr(base_name(frame->file), '.') && is_of_environment(inner->file, frame->file);
+}
+
 /* Names the frames of a site's stack, and keeps what only a look at all of them tells. */
 static bool name_stack(struct report *report, struct report_site *site, size_t *count)
 {
+    const struct named_frame *inner = NULL;
     for (uint32_t k = 0; site->stack && k < site->stack->count; k++) {
         uint32_t id = site->stack->frames[k];
         struct frame_names *names = &report->names[id];
@@ -88,8 +100,13 @@ static bool name_stack(struct report *report, struct report_site *site, size_t *
         *count += names->count;
         if (names->count == 0)
             continue;
-        site->has_python |= names->names->kind == FRAME_PYTHON;
         site->is_cached |= is_torch_cache(names->names);
+        if (names->names->kind != FRAME_PYTHON)
+            continue;
+        site->has_python = true;
+        if (is_entry_script(names->names, inner))
+            names->names->rank = RANK_LIBRARY;
+        inner = names->names;
     }
     return true;
 }

@@ -2,6 +2,7 @@
  */
 #include "report/text.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -103,7 +104,19 @@ const char *text_when(const struct report *report)
 void words_title(struct words *words, const struct report *report, uint32_t site)
 {
     char title[TITLE_MAX];
-    words_add(words, "%s", report_site_title(report, site, title, sizeof title));
+    words_add(words, "%s", report_site_title(report, site, TITLE_FUNCTION, title, sizeof title));
+}
+
+int text_function_columns(const struct text *text)
+{
+    return text->options.full ? INT_MAX : TITLE_FUNCTION;
+}
+
+void text_title(const struct text *text, struct words *words, uint32_t site)
+{
+    char title[sizeof words->text];
+    words_add(words, "%s",
+              report_site_title(text->report, site, text_function_columns(text), title, sizeof title));
 }
 
 /* "64.0 to 463.0 KiB" */

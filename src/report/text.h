@@ -57,6 +57,10 @@ void text_stack(struct text *text, const struct report_site *site);
 /* "60 blocks × 3.0 MiB" */
 void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const struct living *living);
 void words_title(struct words *words, const struct report *report, uint32_t site);
+/* The same, unshortened where the reader asked for everything. */
+void text_title(const struct text *text, struct words *words, uint32_t site);
+/* What frame_title() may take for a function. */
+int text_function_columns(const struct text *text);
 
 /* source_line.c: the text of a line of the reader's code, if its file is there, readable and not newer than
  * the recording. Without stdio or malloc. False: it is not to be had. */

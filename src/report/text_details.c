@@ -79,7 +79,7 @@ static void say_site(struct text *text, uint32_t index)
     struct words words = {0};
     text_line(text, &words);
     words_add(&words, "Site %u: ", index);
-    words_title(&words, text->report, index);
+    text_title(text, &words, index);
     text_line(text, &words);
     words_add(&words, "%*sasked for by", LABEL, "");
     words_column(&words, VALUE);

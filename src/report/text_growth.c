@@ -28,7 +28,7 @@ void text_growth(struct text *text, size_t most)
             say_exhaustion(&words, text, row);
         }
         words_add(&words, ": ");
-        words_title(&words, text->report, row->site);
+        text_title(text, &words, row->site);
         if (i + 1 == most && most < count)
             words_add(&words, ", and %llu more", (unsigned long long)(count - most));
         text_line(text, &words);
@@ -42,7 +42,7 @@ static void say_growing(struct text *text, const struct growing *row)
     words_add(&words, "%*s", LABEL, "");
     say_rate(&words, row);
     words_column(&words, VALUE);
-    words_title(&words, text->report, row->site);
+    text_title(text, &words, row->site);
     words_add(&words, ", site %u", row->site);
     text_line(text, &words);
 

@@ -68,7 +68,7 @@ static void say_holders(struct text *text, const struct out_of_memory *row, size
         words_column(&words, VALUE_COLUMN + 11);
         words_share(&words, line->bytes, row->oom->live_bytes);
         words_column(&words, VALUE_COLUMN + 18);
-        words_title(&words, text->report, line->site);
+        text_title(text, &words, line->site);
         words_add(&words, ", ");
         words_count(&words, line->blocks, "block");
         text_line(text, &words);
@@ -90,7 +90,7 @@ static void say_oom(struct text *text, const struct out_of_memory *row, size_t h
 {
     struct words words = {0};
     label(&words, "asked by");
-    words_title(&words, text->report, row->site);
+    text_title(text, &words, row->site);
     text_line(text, &words);
     say_figures(text, row);
     text_wrap(text, "  verdict", VALUE_COLUMN, row->verdict);

@@ -44,48 +44,87 @@ static void say_life(struct words *words, const struct source_line *line)
     words_time(words, living->newest_ns);
 }
 
-/* The way to the title and on from it, where that tells the reader more: "called by train.py:22 in
- * Server.load". */
-static bool say_ways(struct words *words, const struct report *report, const struct source_line *line)
+static const char *language(const struct named_frame *frame)
 {
-    const struct report_site *site = &report->sites[line->site];
-    const struct named_frame *native = report_own_frame(report, site->stack, FRAME_NATIVE);
-    char title[TITLE_MAX];
-    if (native && site->title && site->title->kind == FRAME_PYTHON)
-        words_add(words, "in C++ %s", frame_title(native, false, title, sizeof title));
-    if (site->caller_frame != CATALOG_NONE && report->names[site->caller_frame].count) {
-        words_add(words, "%scalled by %s", words->used > TITLE_COLUMN ? "; " : "",
-                  frame_title(report->names[site->caller_frame].names, false, title, sizeof title));
-        if (line->site_count > 1)
-            words_add(words, " and others");
-    }
-    return words->used > TITLE_COLUMN;
+    static const char *const languages[][2] = {{".c", "C"}, {".rs", "Rust"}, {".go", "Go"}};
+    const char *suffix = frame->file ? strrchr(frame->file, '.') : NULL;
+    for (size_t i = 0; suffix && i < sizeof languages / sizeof languages[0]; i++)
+        if (strcmp(suffix, languages[i][0]) == 0)
+            return languages[i][1];
+    return "C++";
 }
 
-static void say_line(struct text *text, const struct source_line *line, uint64_t whole, int extra_lines)
+/* What of the reader's own native code the line goes through: "in C++ arena.h:41 in Arena<float>::grow". */
+static bool add_native(struct words *words, const struct text *text, const struct source_line *line)
 {
     const struct report_site *site = &text->report->sites[line->site];
-    struct words words = {0};
-    char source[160];
-    begin_row(&words, line->adds_up, line->bytes, whole);
-    words_title(&words, text->report, line->site);
-    text_line(text, &words);
+    const struct named_frame *native = report_own_frame(text->report, site->stack, FRAME_NATIVE);
+    char title[TITLE_MAX];
+    if (!native || !site->title || site->title->kind != FRAME_PYTHON)
+        return false;
+    words_add(words, "in %s %s", language(native),
+              frame_title(native, text_function_columns(text), title, sizeof title));
+    return true;
+}
 
-    if (extra_lines > 0 && site->title && source_line(text->report, site->title, source, sizeof source)) {
-        words_add(&words, "%*s    %s", TITLE_COLUMN, "", source);
-        text_line(text, &words);
-        extra_lines--;
-    }
+static bool add_caller(struct words *words, const struct text *text, const struct source_line *line)
+{
+    const struct report_site *site = &text->report->sites[line->site];
+    char title[TITLE_MAX];
+    if (site->caller_frame == CATALOG_NONE || text->report->names[site->caller_frame].count == 0)
+        return false;
+    words_add(words, "called by %s%s",
+              frame_title(text->report->names[site->caller_frame].names, text_function_columns(text), title,
+                          sizeof title),
+              line->site_count > 1 ? " and others" : "");
+    return true;
+}
+
+static bool add_source(struct words *words, const struct text *text, const struct source_line *line)
+{
+    const struct named_frame *title = text->report->sites[line->site].title;
+    char source[160];
+    if (!title || !source_line(text->report, title, source, sizeof source))
+        return false;
+    words_add(words, "    %s", source);
+    return true;
+}
+
+static void say_figures(struct text *text, const struct source_line *line)
+{
+    const char *api = text->report->sites[line->site].api;
+    struct words words = {0};
     words_add(&words, "%*s", TITLE_COLUMN, "");
     words_blocks(&words, line->blocks, line->bytes, &line->living);
     say_life(&words, line);
-    if (site->api && words_columns(&words) + (int)strlen(site->api) + 2 <= TEXT_WIDTH)
-        words_add(&words, "; %s", site->api);
+    if (api && words_columns(&words) + (int)strlen(api) + 2 <= TEXT_WIDTH)
+        words_add(&words, "; %s", api);
     text_line(text, &words);
+}
 
+/* One more line about it, if there is room and something to say; returns how many. */
+static int say_extra(struct text *text, const struct source_line *line, int room,
+                     bool (*add)(struct words *, const struct text *, const struct source_line *))
+{
+    struct words words = {0};
     words_add(&words, "%*s", TITLE_COLUMN, "");
-    if (extra_lines > 0 && say_ways(&words, text->report, line))
-        text_line(text, &words);
+    if (room <= 0 || !add(&words, text, line))
+        return 0;
+    text_line(text, &words);
+    return 1;
+}
+
+/* Two lines, and up to `most` extra ones; returns how many of these. */
+static int say_line(struct text *text, const struct source_line *line, uint64_t whole, int most)
+{
+    struct words words = {0};
+    begin_row(&words, line->adds_up, line->bytes, whole);
+    text_title(text, &words, line->site);
+    text_line(text, &words);
+    int extra = say_extra(text, line, most, add_source);
+    extra += say_extra(text, line, most - extra, add_native);
+    say_figures(text, line);
+    return extra + say_extra(text, line, most - extra, add_caller);
 }
 
 static void say_rest(struct text *text, const struct line_list *list, size_t shown)
@@ -104,7 +143,7 @@ static void say_rest(struct text *text, const struct line_list *list, size_t sho
 
 void text_leaks(struct text *text, int lines)
 {
-    enum { FIRST_ROW = 2, LEAST = 2, EXTRA = 2 };
+    enum { FIRST_ROW = 2, LEAST = 2, EXTRA = 2, EXTRA_MOST = 3 };
     const struct leaks *leaks = &text->report->leaks;
     const struct line_list *list = &leaks->lines;
     struct words words = {0};
@@ -121,7 +160,7 @@ void text_leaks(struct text *text, int lines)
     words_add(&words, ", by line of code");
     text_line(text, &words);
 
-    /* Two lines a row; what is left over goes to the first rows: their source line, and the way there. */
+    /* Two lines a row; what is left over goes to the first rows: their source, native code and caller. */
     bool marks = list->count > 0 && list->lines[0].adds_up;
     int left = lines - FIRST_ROW - marks;
     size_t shown = list->count;
@@ -130,9 +169,8 @@ void text_leaks(struct text *text, int lines)
     shown = shown < list->count ? shown : list->count;
     left -= (int)shown * LEAST + (shown < list->count);
     for (size_t i = 0; i < shown; i++) {
-        int extra = left > EXTRA ? EXTRA : left > 0 ? left : 0;
-        left -= extra;
-        say_line(text, &list->lines[i], leaks->live_bytes, text->options.full ? EXTRA : extra);
+        int most = left < EXTRA_MOST && !text->options.full ? left : EXTRA_MOST;
+        left -= say_line(text, &list->lines[i], leaks->live_bytes, most);
     }
     if (shown < list->count)
         say_rest(text, list, shown);
@@ -155,7 +193,7 @@ static void say_peak(struct text *text, const struct peak *peak, size_t shown)
     for (size_t i = 0; i < shown && i < peak->lines.count; i++) {
         const struct source_line *line = &peak->lines.lines[i];
         begin_row(&words, false, line->bytes, totals->peak_bytes);
-        words_title(&words, text->report, line->site);
+        text_title(text, &words, line->site);
         words_add(&words, ", ");
         words_count(&words, line->blocks, "block");
         text_line(text, &words);

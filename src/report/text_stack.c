@@ -2,6 +2,7 @@
  * A stack as Python prints one: most recent call last, with the native frames between the Python line and the
  * API where they belong, at its end. What is not the reader's own folds to one line a run.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -13,15 +14,19 @@ struct fold {
     char name[NAMED][NAME_MAX_BYTES];
 };
 
-/* The package under site-packages, the standard library's file, or the native module. */
+/* The installed package, the standard library's file, or the native module: "_ctypes" of
+ * "_ctypes.cpython-311-x86_64-linux-gnu.so", which the reader knows by the name that they import. */
 static void fold_name(const struct named_frame *frame, char *name)
 {
     const char *from = frame->module ? base_name(frame->module) : "code without a file";
     size_t length = strlen(from);
+    const char *abi = strstr(from, ".cpython-");
     if (frame->kind == FRAME_PYTHON) {
-        const char *package = frame->file ? strstr(frame->file, "-packages/") : NULL;
-        from = package ? package + strlen("-packages/") : frame->file ? base_name(frame->file) : "?";
-        length = strcspn(from, "/");
+        const char *package = frame->file ? package_of(frame->file, &length) : NULL;
+        from = package ? package : frame->file ? base_name(frame->file) : "?";
+        length = package ? length : strlen(from);
+    } else if (abi) {
+        length = (size_t)(abi - from);
     }
     length = length < NAME_MAX_BYTES - 1 ? length : NAME_MAX_BYTES - 1;
     memcpy(name, from, length);
@@ -57,24 +62,69 @@ static void say_fold(struct text *text, struct fold *fold)
     *fold = (struct fold){0};
 }
 
+/* Of any length, and so not put together in one buffer. */
+static void say_whole_frame(struct text *text, const struct named_frame *frame)
+{
+    struct output *out = text->out;
+    char number[32];
+    const char *where = frame->file ? frame->file : frame->module;
+    if (frame->file && frame->line)
+        snprintf(number, sizeof number, ":%d", frame->line);
+    else if (!frame->file && !frame->function)
+        snprintf(number, sizeof number, "+0x%llx", (unsigned long long)frame->offset);
+    else
+        number[0] = '\0';
+    if (frame->file || !frame->function) {
+        output_safe(out, where ? where : "code without a file at ");
+        output_text(out, where ? number : number + strlen("+"));
+    }
+    if (frame->function || frame->file) {
+        output_text(out, frame->file ? " in " : "");
+        output_safe(out, frame->function ? frame->function : "?");
+    }
+    if (frame->function && !frame->file) {
+        output_text(out, " in ");
+        output_safe(out, where ? where : "code without a file");
+    }
+    if (frame->why)
+        output_format(out, " (%s)", frame->why);
+}
+
+/* In one line: the whole path when the function, shortened, has room behind it. */
+static void add_frame(struct words *words, const struct named_frame *frame)
+{
+    enum { LEAST = 40, MARK_INLINED = 10 };
+    char title[TITLE_MAX], function[SHORT_NAME_MAX];
+    size_t before = words->used;
+    if (frame->file) {
+        words_add(words, "%s", frame->file);
+        if (frame->line)
+            words_add(words, ":%d", frame->line);
+        words_add(words, " in ");
+        int room = TEXT_WIDTH - words_columns(words) - (frame->inlined ? MARK_INLINED : 0);
+        const char *name = frame->function ? frame->function : "?";
+        if (room >= LEAST || words_columns(words) + (int)strlen(name) <= TEXT_WIDTH) {
+            words_add(words, "%s", short_name(name, room, function));
+            return;
+        }
+    }
+    words->used = before;
+    words->text[before] = '\0';
+    words_add(words, "%s", frame_title(frame, TITLE_FUNCTION, title, sizeof title));
+}
+
 static void say_frame(struct text *text, const struct named_frame *frame, bool is_title)
 {
     struct words words = {0};
-    char title[TITLE_MAX], source[160];
-    words_add(&words, "    %s ", is_title ? ">" : " ");
-    if (frame->file) {
-        words_add(&words, "%s", frame->file);
-        if (frame->line)
-            words_add(&words, ":%d", frame->line);
-        words_add(&words, " in %s", frame->function ? frame->function : "?");
+    char source[160];
+    if (text->options.full) {
+        output_text(text->out, is_title ? "    > " : "      ");
+        say_whole_frame(text, frame);
+        output_text(text->out, frame->inlined ? " (inlined)" : "");
     } else {
-        words_add(&words, "%s", frame_title(frame, text->options.full, title, sizeof title));
-    }
-    if (frame->inlined)
-        words_add(&words, " (inlined)");
-    if (words_columns(&words) > TEXT_WIDTH && !text->options.full) {
-        words.used = 0;
-        words_add(&words, "    %s %s", is_title ? ">" : " ", frame_title(frame, false, title, sizeof title));
+        words_add(&words, is_title ? "    > " : "      ");
+        add_frame(&words, frame);
+        words_add(&words, frame->inlined ? " (inlined)" : "");
     }
     text_line(text, &words);
     if (is_title && source_line(text->report, frame, source, sizeof source)) {
@@ -90,7 +140,7 @@ void text_stack(struct text *text, const struct report_site *site)
     struct fold fold = {0};
     for (size_t i = count; i-- > 0;) {
         const struct named_frame *frame = frames[i];
-        bool shown = text->options.full || frame->rank == RANK_OWN || frame == site->title ||
+        bool shown = text->options.full || frame->rank <= RANK_TYPED || frame == site->title ||
                      (text->options.native && frame->kind == FRAME_NATIVE);
         if (!shown) {
             fold_in(&fold, frame);

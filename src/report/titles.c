@@ -25,8 +25,9 @@ static const struct {
     enum frame_kind kind;
     enum frame_rank worst;
 } choices[] = {
-    {FRAME_PYTHON, RANK_OWN},     {FRAME_NATIVE, RANK_OWN},     {FRAME_PYTHON, RANK_LIBRARY},
-    {FRAME_NATIVE, RANK_LIBRARY}, {FRAME_PYTHON, RANK_RUNTIME}, {FRAME_NATIVE, RANK_RUNTIME},
+    {FRAME_PYTHON, RANK_OWN},     {FRAME_PYTHON, RANK_TYPED},   {FRAME_NATIVE, RANK_OWN},
+    {FRAME_PYTHON, RANK_LIBRARY}, {FRAME_NATIVE, RANK_LIBRARY}, {FRAME_PYTHON, RANK_RUNTIME},
+    {FRAME_NATIVE, RANK_RUNTIME},
 };
 
 static const struct named_frame *best_name(const struct report *report, uint32_t frame, enum frame_kind kind,
@@ -41,14 +42,50 @@ static const struct named_frame *best_name(const struct report *report, uint32_t
     return NULL;
 }
 
+/* Where nothing is the reader's own, the package that the run began in is what they use: vllm's line says
+ * more than that of PyTorch which it calls. Returns a name in that package, as package_of(). */
+static const char *application(const struct report *report, const struct stack *stack, size_t *length)
+{
+    for (uint32_t k = stack->count; k-- > 0;) {
+        const struct named_frame *name = best_name(report, stack->frames[k], FRAME_PYTHON, RANK_LIBRARY);
+        const char *package = name && name->file ? package_of(name->file, length) : NULL;
+        if (package)
+            return package;
+    }
+    return NULL;
+}
+
+static bool is_in_package(const struct named_frame *name, const char *package, size_t length)
+{
+    size_t own_length;
+    const char *own = name->file ? package_of(name->file, &own_length) : NULL;
+    return own && own_length == length && memcmp(own, package, length) == 0;
+}
+
+/* Adds the frames that choice number `c` takes; only those in `package`, where that is not NULL. */
+static void collect(const struct report *report, const struct stack *stack, size_t c, const char *package,
+                    size_t length, struct trail *trail)
+{
+    for (uint32_t k = 0; k < stack->count && trail->count < OWN_MAX; k++) {
+        const struct named_frame *name =
+            best_name(report, stack->frames[k], choices[c].kind, choices[c].worst);
+        if (name && (!package || is_in_package(name, package, length)))
+            trail->frames[trail->count++] = stack->frames[k];
+    }
+}
+
 static void follow(const struct report *report, uint32_t site, struct trail *trail)
 {
     const struct stack *stack = report->sites[site].stack;
+    size_t length = 0;
     *trail = (struct trail){.site = site};
-    for (size_t c = 0; stack && trail->count == 0 && c < sizeof choices / sizeof choices[0]; c++)
-        for (uint32_t k = 0; k < stack->count && trail->count < OWN_MAX; k++)
-            if (best_name(report, stack->frames[k], choices[c].kind, choices[c].worst))
-                trail->frames[trail->count++] = stack->frames[k];
+    for (size_t c = 0; stack && trail->count == 0 && c < sizeof choices / sizeof choices[0]; c++) {
+        bool installed = choices[c].kind == FRAME_PYTHON && choices[c].worst == RANK_LIBRARY;
+        const char *package = installed ? application(report, stack, &length) : NULL;
+        collect(report, stack, c, package, length, trail);
+        if (package && trail->count == 0)
+            collect(report, stack, c, NULL, 0, trail);
+    }
 }
 
 static int compare_at(const void *left, const void *right, const void *context)
@@ -196,57 +233,39 @@ bool report_build_titles(struct report *report)
     return settled;
 }
 
-/* "train.py", or "models/utils.py" where the base name alone is not enough to find it. */
+/* "train.py", or "models/utils.py" where the base name alone is not enough to find it; of what is installed,
+ * from its package on. */
 static const char *short_file(const struct named_frame *frame)
 {
-    const char *base = base_name(frame->file);
-    bool tells_nothing =
-        frame->ambiguous || strncmp(base, "__init__.", 9) == 0 || strncmp(base, "__main__.", 9) == 0;
-    if (!tells_nothing)
-        return base;
-    const char *folder = base;
-    while (folder > frame->file && (folder == base || folder[-1] != '/'))
+    size_t length;
+    const char *base = base_name(frame->file), *folder = base;
+    const char *package = frame->kind == FRAME_PYTHON ? package_of(frame->file, &length) : NULL;
+    if (package)
+        return package;
+    bool tells_nothing = frame->ambiguous || strncmp(base, "__init__.", 9) == 0 ||
+                         strncmp(base, "__main__.", 9) == 0 || strstr(frame->file, "/ipykernel_");
+    while (tells_nothing && folder > frame->file && (folder == base || folder[-1] != '/'))
         folder--;
     return folder;
 }
 
-/* "alloc<…>(…)": what is between brackets makes C++ names unreadable, and goes first. */
-static void add_function(struct words *words, const char *function, bool full)
+static void add_function(struct words *words, const char *function, int columns)
 {
-    enum { READABLE = 60 };
-    if (full || strlen(function) <= READABLE) {
-        words_add(words, "%s", function);
-        return;
-    }
-    int depth = 0;
-    for (const char *at = function; *at; at++) {
-        if (depth == 0 && strncmp(at, "operator", 8) == 0) { /* its brackets are its name */
-            size_t name = 8 + strspn(at + 8, "<>=-!");
-            words_add(words, "%.*s", (int)name, at);
-            at += name - 1;
-            continue;
-        }
-        bool closes = *at == ')' || (*at == '>' && at > function && at[-1] != '-');
-        if (closes && depth > 0 && --depth == 0 && at[-1] != '(' && at[-1] != '<')
-            words_add(words, "…");
-        if (depth == 0)
-            words_add(words, "%c", *at);
-        if (*at == '<' || *at == '(')
-            depth++;
-    }
+    char text[SHORT_NAME_MAX];
+    words_add(words, "%s", short_name(function, columns, text));
 }
 
-const char *frame_title(const struct named_frame *frame, bool full, char *title, size_t bytes)
+const char *frame_title(const struct named_frame *frame, int columns, char *title, size_t bytes)
 {
     struct words words = {0};
     if (frame->file) {
-        words_add(&words, "%s", full ? frame->file : short_file(frame));
+        words_add(&words, "%s", short_file(frame));
         if (frame->line)
             words_add(&words, ":%d", frame->line);
         words_add(&words, " in ");
-        add_function(&words, frame->function ? frame->function : "?", full);
+        add_function(&words, frame->function ? frame->function : "?", columns);
     } else if (frame->function) {
-        add_function(&words, frame->function, full);
+        add_function(&words, frame->function, columns);
         words_add(&words, " in %s", frame->module ? base_name(frame->module) : "code without a file");
     } else if (frame->module) {
         words_add(&words, "%s+0x%llx", base_name(frame->module), (unsigned long long)frame->offset);
@@ -260,11 +279,12 @@ const char *frame_title(const struct named_frame *frame, bool full, char *title,
     return title;
 }
 
-const char *report_site_title(const struct report *report, uint32_t index, char *title, size_t bytes)
+const char *report_site_title(const struct report *report, uint32_t index, int columns, char *title,
+                              size_t bytes)
 {
     const struct report_site *site = &report->sites[index];
     if (site->title)
-        return frame_title(site->title, false, title, bytes);
+        return frame_title(site->title, columns, title, bytes);
     snprintf(title, bytes, "%s, no stack recorded", site->api ? site->api : "?");
     return title;
 }

@@ -1,0 +1,292 @@
+"""Names of native frames for recordings made elsewhere: other roots, folders of debug files, debuginfod. And that
+rendering opens nothing but regular files, executes nothing, and ends in time, whatever a recording names."""
+import http.server
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import threading
+import time
+
+import pytest
+from conftest import CC, SANITIZE, SIMGPU, TOOL
+
+PROGRAM = r"""
+#include <stddef.h>
+extern int cuInit(unsigned);
+extern int cuDevicePrimaryCtxRetain(void **, int);
+extern int cuCtxSetCurrent(void *);
+extern int cuMemAlloc_v2(unsigned long long *, size_t);
+
+__attribute__((noinline)) static int take_one(size_t bytes)
+{
+    unsigned long long address;
+    int result = cuMemAlloc_v2(&address, bytes); // take_one
+    __asm__ volatile("" ::: "memory");
+    return result;
+}
+
+int main(void)
+{
+    void *context;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+        return 1;
+    int result = take_one(1000); // main
+    __asm__ volatile("" ::: "memory");
+    return result;
+}
+"""
+LINE = {mark: number for number, line in enumerate(PROGRAM.splitlines(), 1) for mark in re.findall(r"// (\w+)$", line)}
+WHOLE = [("take_one", "box.c", LINE["take_one"]), ("main", "box.c", LINE["main"])]
+NAMELESS = [(None, None, None)] * 2
+
+needs_objcopy = pytest.mark.skipif(not shutil.which("objcopy"), reason="objcopy is not here")
+
+
+@pytest.fixture
+def box(gmt, compiled):
+    """box(*flags): the program above as BOX/bin/box, in a folder of this test; recorded, and so gone elsewhere."""
+    def build(*flags):
+        source = gmt.folder / "box.c"
+        source.write_text(PROGRAM)
+        path = gmt.folder / "box" / "bin" / "box"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return shutil.copy2(compiled(source, "-Wl,--build-id", *flags, SIMGPU / "libcuda.so.1"), path)
+    return build
+
+
+def record(gmt, path):
+    return gmt.run(path, env={"ASAN_OPTIONS": "detect_leaks=0"}).recording
+
+
+def render(gmt, recording, *arguments, **options):
+    return json.loads(gmt.tool("report", "--json", *arguments, recording, **options).stdout)
+
+
+def places(report):
+    """(function, file, line) of the two frames of the program, innermost first."""
+    (site,) = report["sites"]
+    return [(frame["function"], frame["file"] and frame["file"].rsplit("/", 1)[-1], frame["line"])
+            for frame in site["frames"] if frame["module"] and frame["module"].endswith("/bin/box")][:2]
+
+
+def whys(report):
+    (site,) = report["sites"]
+    return {frame.get("why") for frame in site["frames"] if frame["module"].endswith("/bin/box")}
+
+
+def build_id(path):
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
+def split_debug(path, debug):
+    debug.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["objcopy", "--only-keep-debug", path, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", path], check=True)
+
+
+def test_files_are_found_below_another_root(gmt, box):
+    path = box()
+    recording = record(gmt, path)
+    root = gmt.folder / "root"
+    (root / path.parent.relative_to("/")).mkdir(parents=True)
+    # As a container may have it: a link that is right only inside.
+    (root / "opt").mkdir()
+    shutil.move(path, root / "opt" / "box")
+    (root / path.relative_to("/")).symlink_to("/opt/box")
+    assert places(render(gmt, recording)) == NAMELESS
+    report = render(gmt, recording, "--sysroot", root)
+    assert places(report) == WHOLE
+    assert not any(str(path) in note for note in report["notes"])
+    # Every command that names functions takes it.
+    assert "take_one" in gmt.tool("diff", "--json", "--sysroot", root, recording, recording).stdout
+
+
+def test_another_file_below_the_root_is_noticed_and_not_misread(gmt, box):
+    path = box()
+    recording = record(gmt, path)
+    shutil.move(path, gmt.folder / "box.first")
+    root = gmt.folder / "root"
+    inside = root / path.relative_to("/")
+    inside.parent.mkdir(parents=True)
+    shutil.move(box("-O1", "-DOTHER"), inside)
+    report = render(gmt, recording, "--sysroot", root)
+    assert places(report) == NAMELESS
+    assert whys(report) == {"has changed since the recording"}
+    assert f"{inside} has changed since the recording: its functions are shown as offsets" in report["notes"]
+    text = gmt.tool("report", "--full", "--sysroot", root, recording).stdout
+    assert re.search(r"box\+0x[0-9a-f]+ \(has changed since the recording\)\n", text)
+
+
+def test_file_that_is_here_counts_also_when_the_root_lacks_it(gmt, box):
+    """A root that holds only a part: the build-id proves the rest."""
+    recording = record(gmt, box())
+    (gmt.folder / "root").mkdir()
+    assert places(render(gmt, recording, "--sysroot", gmt.folder / "root")) == WHOLE
+
+
+def test_lines_of_source_come_from_the_other_root_too(gmt):
+    done = gmt.python("import cuda\ncuda.init()\nkept = cuda.allocate(4096)  # inside\n")
+    root = gmt.folder / "root"
+    inside = root / done.script.relative_to("/")
+    inside.parent.mkdir(parents=True)
+    shutil.move(done.script, inside)
+    done.script.write_text("one\ntwo\nthree, outside\n")
+    os.utime(done.script, (1, 1))
+    text = gmt.tool("report", "--sysroot", root, done.recording).stdout
+    assert "kept = cuda.allocate(4096)  # inside\n" in text
+    assert "outside" not in text
+    assert "outside" in gmt.tool("report", done.recording).stdout
+
+
+def by_build_id(folder, path):
+    identity = build_id(path)
+    split_debug(path, folder / ".build-id" / identity[:2] / f"{identity[2:]}.debug")
+
+
+def by_build_id_directly(folder, path):
+    identity = build_id(path)
+    split_debug(path, folder / identity[:2] / f"{identity[2:]}.debug")
+
+
+def under_any_name(folder, path):
+    shutil.copy(path, folder / "whatever")
+    subprocess.run(["objcopy", "--strip-all", path], check=True)
+    shutil.copy(path, folder / "stripped")
+
+
+def by_path(folder, path):
+    (folder / path.parent.relative_to("/")).mkdir(parents=True)
+    shutil.copy(path, folder / path.relative_to("/"))
+
+
+@needs_objcopy
+@pytest.mark.parametrize("is_here", [True, False], ids=["stripped", "gone"])
+@pytest.mark.parametrize("put", [by_build_id, by_build_id_directly, under_any_name, by_path])
+def test_debug_files_are_found_in_named_folders(gmt, box, put, is_here):
+    path = box()
+    folders = [gmt.folder / "empty", gmt.folder / "debug"]
+    for folder in folders:
+        folder.mkdir()
+    put(folders[1], path)
+    recording = record(gmt, path)
+    if not is_here:
+        os.unlink(path)
+    elif put is by_path:
+        return
+    arguments = [word for folder in folders for word in ("--debug-dir", folder)]
+    assert places(render(gmt, recording))[0][1:] == (None, None)
+    report = render(gmt, recording, *arguments)
+    assert places(report) == WHOLE
+    assert whys(report) <= {None, "no symbol there"}
+    os.chdir(gmt.folder)
+    assert places(render(gmt, recording, "--debug-dir", "debug")) == WHOLE
+
+
+@needs_objcopy
+def test_stripped_file_says_so(gmt, box):
+    path = box()
+    subprocess.run(["objcopy", "--strip-all", path], check=True)
+    report = render(gmt, record(gmt, path))
+    assert whys(report) == {"stripped, no debug file found"}
+    assert report["notes"] == []
+
+
+def test_copy_of_a_file_without_build_id_is_known_by_size_and_time(gmt, box):
+    path = box("-Wl,--build-id=none")
+    recording = record(gmt, path)
+    folder = gmt.folder / "copies"
+    folder.mkdir()
+    shutil.move(path, folder / "box")
+    status = (folder / "box").stat()
+    assert places(render(gmt, recording, "--debug-dir", folder)) == WHOLE
+    os.utime(folder / "box", (status.st_atime, int(status.st_mtime)))  # as archives keep it
+    assert places(render(gmt, recording, "--debug-dir", folder)) == WHOLE
+    os.utime(folder / "box", (status.st_atime, int(status.st_mtime) + 1))
+    assert places(render(gmt, recording, "--debug-dir", folder)) == NAMELESS
+
+
+@needs_objcopy
+@pytest.mark.parametrize("folder", [".", ".debug", "elsewhere"])
+@pytest.mark.parametrize("flag", ["-Wl,--build-id", "-Wl,--build-id=none"])
+def test_debug_link_is_followed_and_checked(gmt, box, folder, flag):
+    path = box(flag)
+    debug = path.parent / folder / "box.dbg"
+    split_debug(path, debug)
+    recording = record(gmt, path)
+    arguments = ["--debug-dir", debug.parent] if folder == "elsewhere" else []
+    assert places(render(gmt, recording, *arguments)) == WHOLE
+    # Another one's debug file, under the same name.
+    other = box("-O1", flag, "-DOTHER")
+    split_debug(other, debug)
+    shutil.move(other, gmt.folder / "other")
+    path = box(flag)
+    subprocess.run(["objcopy", "--strip-all", path], check=True)
+    assert places(render(gmt, recording, *arguments))[0][1:] == (None, None)
+
+
+class DebugServer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        body = self.server.files.get(self.path)
+        self.send_response(404 if body is None else 200)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def debug_server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), DebugServer)
+    server.asked, server.files = [], {}
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def has_debuginfod():
+    return subprocess.run(["/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL('libdebuginfod.so.1')"],
+                          capture_output=True).returncode == 0
+
+
+@needs_objcopy
+@pytest.mark.skipif(not has_debuginfod(), reason="libdebuginfod.so.1 is not here (Debian: libdebuginfod1)")
+@pytest.mark.parametrize("is_here", [True, False], ids=["stripped", "gone"])
+def test_debuginfod_is_asked_only_where_the_user_wants_it(gmt, box, debug_server, is_here):
+    path = box()
+    debug = gmt.folder / "served" / "debug"
+    split_debug(path, debug)
+    asked_for = f"/buildid/{build_id(debug)}/debuginfo"
+    debug_server.files[asked_for] = debug.read_bytes()
+    recording = record(gmt, path)
+    shutil.rmtree(debug.parent)
+    if not is_here:
+        os.unlink(path)
+    env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{debug_server.server_port}/", "NO_PROXY": "127.0.0.1",
+           "no_proxy": "127.0.0.1", "DEBUGINFOD_CACHE_PATH": str(gmt.folder / "cache")}
+    assert places(render(gmt, recording, env={**env, "DEBUGINFOD_URLS": None}))[0][1:] == (None, None)
+    assert places(render(gmt, recording, env={**env, "DEBUGINFOD_URLS": ""}))[0][1:] == (None, None)
+    assert debug_server.asked == []
+    assert places(render(gmt, recording, env=env)) == WHOLE
+    assert asked_for in debug_server.asked
+    # The server is as little trusted as a file.
+    debug_server.files[asked_for] = TOOL.read_bytes()
+    assert places(render(gmt, recording, env={**env, "DEBUGINFOD_CACHE_PATH": str(gmt.folder / "new")}))[0][1:] == \
+        (None, None)
+
+
+@pytest.mark.parametrize("option", ["--sysroot", "--debug-dir"])
+def test_folder_that_is_none_is_named(gmt, option):
+    (gmt.folder / "file").write_text("")
+    for value in (gmt.folder / "missing", gmt.folder / "file"):
+        done = gmt.tool("report", option, value, "x.gmt", status=2)
+        assert re.fullmatch(f"gpumemtrace: {value}: [^\n]+\n", done.stderr)
