@@ -15,7 +15,9 @@
 #define RUN_MIN        0.3  /* of the whole run: what is shorter may be a phase */
 #define LULL_MIN       0.15 /* of the site's life: after that, what follows is a beginning of its own */
 #define TOOTH_MAX      0.3  /* of the site's life */
-#define PARTS          8    /* eighths_steadiness2() */
+#define TURNS_MIN      4    /* times over that a site allocates what it has at most: the program is at work */
+#define EXIT_NS        (50 * UINT64_C(1000000)) /* an interpreter takes so long to end */
+#define PARTS          8                        /* eighths_steadiness2() */
 #define BASE_SPREAD    0.05 /* unevenness that even a perfect staircase gets, from the cells' width */
 
 /* What is asked of a window, by where it starts. */
@@ -370,10 +372,14 @@ bool ledger_growth(const struct ledger *ledger, uint32_t id, uint64_t end_ns, st
 uint64_t growth_end(const struct ledger *ledger, uint64_t duration_ns)
 {
     uint64_t last = 0;
+    bool takes_turns = false;
     for (uint32_t i = 0; i < ledger->sites.count; i++) {
         const struct site_record *site = list_at(&ledger->sites, i);
-        if (site->last_time_ns > last)
-            last = site->last_time_ns;
+        last = site->last_time_ns > last ? site->last_time_ns : last;
+        if (site->totals.peak_bytes > 0 &&
+            site->totals.allocated_bytes / site->totals.peak_bytes >= TURNS_MIN)
+            takes_turns = true;
     }
-    return last > duration_ns || last >= duration_ns - duration_ns / 3 ? last : duration_ns;
+    uint64_t quiet = duration_ns > last ? duration_ns - last : 0;
+    return quiet <= duration_ns / 3 || (takes_turns && quiet <= EXIT_NS) ? last : duration_ns;
 }

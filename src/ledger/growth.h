@@ -10,16 +10,17 @@
  *     be even: "steadiness" is how many standard deviations the rise is away from none, going by its own
  *     unevenness. So allocations at the start, an arena that doubled, and bursts drop out.
  *  3. The rate must not fall off. "Lean" is the centre of the rise, from -1 (all of it at the beginning) to
- * +1 (all at the end): 0 for a straight line, -0.3 and less for what levels off, a saturating or a
+ *     +1 (all at the end): 0 for a straight line, -0.3 and less for what levels off, a saturating or a
  *     logarithmic cache. An uneven rise must keep further away from that.
  *  4. Where memory is given back, too, the rise must not be what chance makes of allocations and frees that
  *     balance: nearly nothing of what rose fell back; or the floors scatter closely around a straight line;
- * or they are sawteeth whose lowest points all rise; or the steadiness is beyond chance.
+ *     or they are sawteeth whose lowest points all rise; or the steadiness is beyond chance.
  *
  * The time looked at is the site's whole life, or, where that does not do because a beginning is different
  * from what follows, its last 7/8 or 3/4 (a warm-up) or 1/2 (growth that begins late); but the rise must take
- * at least 3/10 of the run. The program's own quiet end, up to a third of the run without an allocation at
- * any site, is left out.
+ * at least 3/10 of the run. The program's own quiet end, without an allocation at any site, is left out
+ * when it takes up to a third of the run, or up to 50 ms in a program that works in turns: an interpreter
+ * that exits takes longer than a short run did. What rose before a longer quiet end was a program that loads.
  */
 #ifndef LEDGER_GROWTH_H
 #define LEDGER_GROWTH_H
