@@ -4,8 +4,17 @@
  * The file is a header of one page and then records, each a tag byte and fields, packed without gaps.
  * Integers are little-endian in the header and LEB128 varints in the records ("u": unsigned; "s": signed,
  * zigzag). A reader trusts the header's `committed` and looks at nothing beyond it: the writer moves it only
- * after a record is whole, in memory that is mapped from the file, so a process killed at any instruction
- * leaves every committed record behind. Bytes after `committed` are reserved space and mean nothing.
+ * after a record is whole, so a process killed at any instruction leaves every committed record behind. Bytes
+ * after `committed` are reserved space and mean nothing.
+ *
+ * A recording of any length stays under a size. The file has two halves of `half_bytes` each. Records fill
+ * the first; when it is full, the other half is begun anew with all definitions and a checkpoint, STATE
+ * records of everything that had come of the events so far, and goes on with the newest events; and so on in
+ * turns. `committed` counts as if halves followed each other without end: generation g is what lies in [g *
+ * half_bytes, (g + 1) * half_bytes), it is kept in the half of g's lowest bit, and its records start
+ * `header_size` behind its beginning. The store that moves `committed` into a generation makes it the
+ * recording. Whoever reads while the process runs must look at `begun` afterwards: from generation g + 2 on,
+ * what was read of g may have been overwritten meanwhile.
  *
  * Definitions come before whatever refers to them and number themselves: the n-th string record defines
  * string n, the n-th module record module n, and so on, from 0. Names and ids are therefore only good inside
@@ -37,7 +46,7 @@ struct trace_header {
     char magic[8];
     uint32_t version;
     uint32_t header_size; /* records start here */
-    uint64_t committed;   /* live: file offset of the first byte that is not yet a whole record */
+    uint64_t committed;   /* live: offset of the first byte that is not yet a whole record; see above */
     uint32_t state;       /* at the end: enum trace_state */
     uint32_t pid, ppid;
     uint32_t reserved;
@@ -48,6 +57,8 @@ struct trace_header {
     uint64_t dropped_events;      /* live: happened, but could not be recorded here */
     char boot_id[40];             /* /proc/sys/kernel/random/boot_id, NUL-terminated */
     char session[40];             /* names one `gpumemtrace run`; empty otherwise */
+    uint64_t half_bytes;          /* 0: the file is one stretch, without generations */
+    uint64_t begun;               /* live: the newest generation of which anything may have been written */
 };
 
 /*
@@ -62,6 +73,8 @@ struct trace_header {
  *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none; of 16 bits)
  *   PROCESS  u n, n string ids: exe, host, rank (empty: none), then the arguments
  *   NOTE     u string                   a sentence for the report's notes
+ *   CHECKPOINT  u time in ns            of the newest event before; before any event and any STATE
+ *   STATE    u kind, u n, n values u    part of a checkpoint, before any event; see src/ledger/state.h
  *
  * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
  * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
@@ -77,11 +90,15 @@ enum trace_tag {
     TRACE_SITE = 6,
     TRACE_PROCESS = 7,
     TRACE_NOTE = 8,
+    TRACE_STATE = 9,
+    TRACE_CHECKPOINT = 10,
     TRACE_TAG_FIRST_EVENT = 16,
     TRACE_TAG_SKIPPABLE = 128,
 };
 
 #define TRACE_STRING_MAX 65535
 #define TRACE_FRAMES_MAX 65535
+/* The largest record but for skippable ones: a stack, with its tag and count. */
+#define TRACE_RECORD_MAX (TRACE_FRAMES_MAX * 5 + 32)
 
 #endif

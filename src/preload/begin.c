@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/checkpoint.h"
 #include "preload/learn.h"
 #include "preload/state.h"
 #include "trace/liveness.h"
@@ -123,7 +124,8 @@ static int open_recording(char *path, size_t bytes)
             return ENAMETOOLONG;
         error = stem_is_taken(preload.stem) ? EEXIST
                                             : trace_writer_open(&preload.writer, path, &preload.process,
-                                                                preload.config.max_trace_bytes);
+                                                                preload.config.max_trace_bytes,
+                                                                preload_checkpoint, NULL);
         if (error != EEXIST)
             break;
     }
@@ -141,7 +143,7 @@ static void say_cannot_record(const char *path, int error)
     preload.stem[0] = '\0';
 }
 
-static void put_process(void)
+static void learn_process(void)
 {
     const struct process_info *process = &preload.process;
     uint32_t *strings = arena_alloc(&preload.arena, (ARGUMENTS_MAX + 3) * sizeof *strings);
@@ -157,6 +159,8 @@ static void put_process(void)
         if (strings[i] == CATALOG_NONE)
             return;
     }
+    preload.process_strings = strings;
+    preload.process_string_count = count;
     trace_put_process(&preload.writer, strings, count);
 }
 
@@ -197,7 +201,7 @@ bool preload_begin(void)
     say_and_record_notes();
     if (error != 0)
         say_cannot_record(path, error);
-    put_process();
+    learn_process();
     atomic_store_explicit(&preload.phase, PHASE_RECORDING, memory_order_release);
     return true;
 }

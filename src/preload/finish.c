@@ -127,25 +127,31 @@ static struct report_input describe(struct finishing *finishing, const struct sy
     const char *path = finishing->path[0] == '\0'
                            ? NULL
                            : arena_copy(&preload.arena, finishing->path, strlen(finishing->path));
-    return (struct report_input){.catalog = preload.catalog,
-                                 .ledger = preload.ledger,
-                                 .process = &preload.process,
-                                 .symbols = symbols,
-                                 .note_count = preload.note_count,
-                                 .notes = finishing->notes,
-                                 .report_path = path};
+    return (struct report_input){
+        .catalog = preload.catalog,
+        .ledger = preload.ledger,
+        .process = &preload.process,
+        .symbols = symbols,
+        .note_count = preload.note_count,
+        .notes = finishing->notes,
+        .bound_bytes = preload.writer.log.generation > 0 ? 2 * preload.writer.log.half_bytes : 0,
+        .report_path = path};
 }
 
 static void note_lost_recording(void)
 {
+    const struct trace_log *log = &preload.writer.log;
     char note[NOTE_BYTES];
-    if (preload.writer.error == 0 || preload.stem[0] == '\0')
+    trace_log_check(&preload.writer.log);
+    if (log->end == TRACE_LOG_GOES_ON || preload.stem[0] == '\0')
         return;
-    snprintf(note, sizeof note,
-             preload.writer.at_limit
-                 ? "The recording reached GPUMEMTRACE_MAX_TRACE and ends early; this report does not."
-                 : "The recording ends early (%s); this report does not.",
-             strerror(preload.writer.error));
+    if (log->end == TRACE_LOG_FULL)
+        snprintf(note, sizeof note,
+                 "The recording ends early: what is alive and the places it comes from "
+                 "need more than GPUMEMTRACE_MAX_TRACE; this report does not.");
+    else
+        snprintf(note, sizeof note, "The recording ends early (%s); this report does not.",
+                 log->end == TRACE_LOG_CUT ? "somebody made the file shorter" : strerror(log->error));
     preload_note(note);
 }
 

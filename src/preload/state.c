@@ -93,4 +93,6 @@ void preload_reset(void)
     preload.context_count = 0;
     atomic_store(&preload.context_slots, 0);
     preload.process = (struct process_info){0};
+    preload.process_strings = NULL;
+    preload.process_string_count = 0;
 }

@@ -69,6 +69,8 @@ struct preload {
     struct stack_table *_Atomic stacks;
     struct trace_writer writer;
     struct process_info process;
+    const uint32_t *process_strings; /* its names as the recording has them */
+    uint32_t process_string_count;
     char stem[CONFIG_PATH_MAX]; /* of this recording's files; empty when there is none */
     struct api_entry *apis;
     struct frame_entry *frames;

@@ -53,6 +53,17 @@ static bool note_losses(struct report *report)
     return true;
 }
 
+static bool note_left_out(struct report *report)
+{
+    struct words words = {0};
+    if (report->input->bound_bytes == 0)
+        return true;
+    words_add(&words, "Older events were dropped from the recording to keep it under ");
+    words_size(&words, report->input->bound_bytes);
+    words_add(&words, " (GPUMEMTRACE_MAX_TRACE); totals, peaks and leaks are exact all the same.");
+    return add(report, &words);
+}
+
 static bool note_unseen(struct report *report)
 {
     const struct ledger_counters *counters = ledger_counters(report->input->ledger);
@@ -129,7 +140,7 @@ bool report_build_notes(struct report *report)
     report->notes = arena_alloc(report->arena, (given + OWN_NOTES) * sizeof *report->notes);
     if (!report->notes)
         return false;
-    static bool (*const steps[])(struct report *) = {note_end,    note_losses, note_unseen,
+    static bool (*const steps[])(struct report *) = {note_end,    note_losses, note_left_out, note_unseen,
                                                      note_stacks, note_caches, note_ooms};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (!steps[i](report))

@@ -40,6 +40,7 @@ struct report_input {
     const struct process_info *process;
     const struct symbol_source *symbols; /* NULL: native frames stay module+offset */
     uint64_t dropped_events;             /* of the process or the file, beyond the ledger's own */
+    uint64_t bound_bytes; /* not 0: to stay under so many, older events were left out of the recording */
     size_t note_count;
     const char *const *notes;
     const char *source_root; /* a folder in the place of "/", to read lines of code from; NULL: "/" itself */

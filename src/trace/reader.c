@@ -1,7 +1,8 @@
 /*
- * Reads a recording (reader.h) in one pass over the mapped file: the first page here, the records in
- * records.c. Nothing of the file is trusted; what makes no sense ends the reading with a sentence, and what
- * was read before it is thrown away.
+ * Reads a recording (reader.h) in one pass: the first page here, the records in records.c. Nothing of the
+ * file is trusted; what makes no sense ends the reading with a sentence, and what was read before it is
+ * thrown away. It is read, not mapped: a file that somebody truncates meanwhile is a sentence too, and no
+ * SIGBUS.
  */
 #include "trace/reader.h"
 
@@ -10,7 +11,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +18,11 @@
 #include "trace/liveness.h"
 #include "trace/reading.h"
 
-/* What the first page says; texts are copied, since the map goes away. */
+/* A process that writes may be met in the middle of it. */
+#define HEADER_TRIES 100
+#define READ_TRIES   20
+
+/* What the first page says; texts are copied, since it goes away. */
 static bool take_header(struct recording *recording, const struct trace_header *header)
 {
     struct process_info *process = &recording->process;
@@ -41,12 +45,28 @@ static bool take_header(struct recording *recording, const struct trace_header *
     return process->boot_id != NULL && process->session != NULL;
 }
 
+/* The file's first page, as of now: a process may be changing it. */
+static bool read_header(int fd, struct trace_header *header)
+{
+    struct trace_header again;
+    /* The kernel need not copy a number at once: two equal copies are one. */
+    for (int tries = 0; tries < HEADER_TRIES; tries++) {
+        if (pread(fd, header, sizeof *header, 0) != (ssize_t)sizeof *header ||
+            pread(fd, &again, sizeof again, 0) != (ssize_t)sizeof again)
+            return false;
+        if (memcmp(header, &again, sizeof again) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void finish(struct recording *recording, const struct reading *reading,
                    const struct trace_header *header)
 {
     struct process_info *process = &recording->process;
     const char **arguments = arena_alloc(&recording->arena, reading->arguments.count * sizeof *arguments);
     uint32_t *notes = arena_alloc(&recording->arena, reading->notes.count * sizeof *notes);
+    struct trace_header now;
     for (uint32_t i = 0; i < reading->arguments.count && arguments != NULL; i++)
         arguments[i] = *(const char **)list_at(&reading->arguments, i);
     for (uint32_t i = 0; i < reading->notes.count && notes != NULL; i++)
@@ -55,10 +75,12 @@ static void finish(struct recording *recording, const struct reading *reading,
     process->argument_count = arguments == NULL ? 0 : reading->arguments.count;
     recording->notes = notes;
     recording->note_count = notes == NULL ? 0 : reading->notes.count;
+    if (reading->has_checkpoint)
+        recording->bound_bytes = 2 * header->half_bytes;
     if (process->end == PROCESS_EXITED)
         process->duration_ns = header->end_ns;
     /* It may have ended well since, but what was read is from when it ran. */
-    else if (process_is_alive(process) || __atomic_load_n(&header->state, __ATOMIC_ACQUIRE) == TRACE_EXITED)
+    else if (process_is_alive(process) || (read_header(reading->fd, &now) && now.state == TRACE_EXITED))
         process->end = PROCESS_RUNNING;
     process->complete =
         recording->file_dropped_events == 0 && ledger_counters(recording->ledger)->dropped_events == 0;
@@ -74,29 +96,65 @@ refuse(char *error, size_t error_bytes, const char *format, ...)
     return -1;
 }
 
-/* All records in [header_size, committed) of the mapped file. */
-static int read_records(struct reading *reading, const uint8_t *bytes, const struct trace_header *header,
-                        uint64_t committed, char *error, size_t error_bytes)
+/* Fills the buffer behind what is left of it. False when the file is shorter than it says. */
+static bool refill(struct reading *reading)
 {
-    reading->recording->file_bytes = committed;
-    reading->start = bytes;
-    reading->at = bytes + header->header_size;
-    reading->end = bytes + committed;
-    while (reading->at < reading->end) {
-        const uint8_t *record = reading->at;
-        if (!read_record(reading))
-            return refuse(error, error_bytes, "damaged at byte %llu: %s",
-                          (unsigned long long)(record - reading->start), reading->wrong);
+    size_t left = (size_t)(reading->end - reading->at);
+    memmove(reading->buffer, reading->at, left);
+    reading->at = reading->buffer;
+    while (left < READING_BYTES && reading->end_offset < reading->file_end) {
+        uint64_t wanted = reading->file_end - reading->end_offset;
+        if (wanted > READING_BYTES - left)
+            wanted = READING_BYTES - left;
+        ssize_t got = pread(reading->fd, reading->buffer + left, (size_t)wanted, (off_t)reading->end_offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        left += (size_t)got;
+        reading->end_offset += (uint64_t)got;
     }
-    finish(reading->recording, reading, header);
-    return 0;
+    reading->end = reading->buffer + left;
+    return true;
 }
 
-/* `header` is the file's own, mapped; a process that still runs may change it. */
-static int read_file(struct reading *reading, int fd, const struct trace_header *header, char *error,
+/* All records in [start, end) of the file. */
+static int read_records(struct reading *reading, uint64_t start, uint64_t end, char *error,
+                        size_t error_bytes)
+{
+    reading->at = reading->end = reading->buffer;
+    reading->end_offset = start;
+    reading->file_end = end;
+    for (;;) {
+        bool low = (size_t)(reading->end - reading->at) < TRACE_RECORD_MAX;
+        if (low && reading->end_offset < end && !refill(reading))
+            return refuse(error, error_bytes, "damaged: the file ends before its records do");
+        if (reading->at == reading->end)
+            return 0;
+        uint64_t offset = reading->end_offset - (uint64_t)(reading->end - reading->at);
+        if (!read_record(reading))
+            return refuse(error, error_bytes, "damaged at byte %llu: %s", (unsigned long long)offset,
+                          reading->wrong);
+    }
+}
+
+/* The generation that `committed` lies in, and where in the file its records are. */
+static uint64_t locate(const struct trace_header *header, uint64_t *start, uint64_t *end)
+{
+    uint64_t half_bytes = header->half_bytes == 0 ? UINT64_MAX : header->half_bytes;
+    uint64_t generation = header->committed / half_bytes;
+    uint64_t half = generation & 1 ? half_bytes : 0;
+    *start = half + header->header_size;
+    *end = half + header->committed % half_bytes;
+    return generation;
+}
+
+/* `header` was read before. */
+static int read_file(struct reading *reading, const struct trace_header *header, char *error,
                      size_t error_bytes)
 {
     struct stat status;
+    uint64_t start, end;
     if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
         return refuse(error, error_bytes, "not a recording of gpumemtrace");
     if (header->version > TRACE_VERSION)
@@ -105,35 +163,64 @@ static int read_file(struct reading *reading, int fd, const struct trace_header 
                       (unsigned)header->version, (unsigned)TRACE_VERSION);
     if (!take_header(reading->recording, header))
         return refuse(error, error_bytes, "not enough memory");
-    /* In this order: the process makes the file longer before it commits to its new end. */
-    uint64_t committed = __atomic_load_n(&header->committed, __ATOMIC_ACQUIRE);
-    if (fstat(fd, &status) != 0)
+    /* After the header: the process makes the file longer before it commits to its new end. */
+    if (fstat(reading->fd, &status) != 0)
         return refuse(error, error_bytes, "%s", strerror(errno));
-    if (header->version == 0 || header->header_size < sizeof *header || header->header_size > committed ||
-        committed > (uint64_t)status.st_size)
+    locate(header, &start, &end);
+    if (header->version == 0 || header->header_size < sizeof *header || start > end ||
+        end > (uint64_t)status.st_size)
         return refuse(error, error_bytes, "damaged: its header says %llu bytes and the file has %llu",
-                      (unsigned long long)committed, (unsigned long long)status.st_size);
-    const uint8_t *bytes = mmap(NULL, committed, PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED)
-        return refuse(error, error_bytes, "%s", strerror(errno));
-    int result = read_records(reading, bytes, header, committed, error, error_bytes);
-    munmap((void *)(uintptr_t)bytes, committed);
+                      (unsigned long long)end, (unsigned long long)status.st_size);
+    reading->recording->file_bytes = end - start + header->header_size;
+    int result = read_records(reading, start, end, error, error_bytes);
+    if (result == 0)
+        finish(reading->recording, reading, header);
     return result;
 }
 
-static int read_open(struct reading *reading, int fd, char *error, size_t error_bytes)
+/* Whether the process went on so far that what was read is not to be trusted. */
+static bool was_overwritten(const struct reading *reading, const struct trace_header *before)
+{
+    struct trace_header now;
+    uint64_t start, end, generation = locate(before, &start, &end);
+    return before->half_bytes != 0 && read_header(reading->fd, &now) &&
+           (now.begun >= generation + 2 ||
+            (now.state != before->state && locate(&now, &start, &end) != generation));
+}
+
+static int read_open(struct reading *reading, bool *again, char *error, size_t error_bytes)
 {
     struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
+    struct trace_header header;
+    if (fstat(reading->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return refuse(error, error_bytes, "not a regular file");
-    if (status.st_size < TRACE_HEADER_SIZE)
+    if (status.st_size < TRACE_HEADER_SIZE || !read_header(reading->fd, &header))
         return refuse(error, error_bytes, "not a recording of gpumemtrace (too short)");
-    void *header = mmap(NULL, TRACE_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-    if (header == MAP_FAILED)
-        return refuse(error, error_bytes, "%s", strerror(errno));
-    int result = read_file(reading, fd, header, error, error_bytes);
-    munmap(header, TRACE_HEADER_SIZE);
+    reading->buffer = pages_alloc(READING_BYTES);
+    if (reading->buffer == NULL)
+        return refuse(error, error_bytes, "not enough memory");
+    int result = read_file(reading, &header, error, error_bytes);
+    *again = was_overwritten(reading, &header);
+    if (*again)
+        result = refuse(error, error_bytes, "it is being written faster than it can be read");
+    pages_free(reading->buffer, READING_BYTES);
     return result;
+}
+
+/* Once; *again: it was overwritten meanwhile. */
+static int try_to_read(struct recording *recording, struct reading *reading, bool *again, char *error,
+                       size_t error_bytes)
+{
+    memset(recording, 0, sizeof *recording);
+    recording->catalog = catalog_create(&recording->arena);
+    recording->ledger =
+        recording->catalog == NULL ? NULL : ledger_create(&recording->arena, recording->catalog);
+    *again = false;
+    if (recording->ledger == NULL)
+        return refuse(error, error_bytes, "not enough memory");
+    list_init(&reading->arguments, &recording->arena, sizeof(const char *));
+    list_init(&reading->notes, &recording->arena, sizeof(uint32_t));
+    return read_open(reading, again, error, error_bytes);
 }
 
 int recording_read(struct recording *recording, const char *path,
@@ -141,27 +228,21 @@ int recording_read(struct recording *recording, const char *path,
                    char *error, size_t error_bytes)
 {
     memset(recording, 0, sizeof *recording);
-    recording->catalog = catalog_create(&recording->arena);
-    recording->ledger =
-        recording->catalog == NULL ? NULL : ledger_create(&recording->arena, recording->catalog);
-    if (recording->ledger == NULL) {
-        snprintf(error, error_bytes, "not enough memory");
-        recording_release(recording);
-        return -1;
-    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        snprintf(error, error_bytes, "%s", strerror(errno));
-        recording_release(recording);
-        return -1;
+    if (fd < 0)
+        return refuse(error, error_bytes, "%s", strerror(errno));
+    int result = -1;
+    bool again = true;
+    for (int tries = 0; tries < READ_TRIES && again; tries++) {
+        struct reading reading = {
+            .recording = recording, .fd = fd, .each_event = each_event, .arg = arg, .wrong = ""};
+        if (tries > 0 && each_event != NULL)
+            each_event(recording, NULL, arg);
+        result = try_to_read(recording, &reading, &again, error, error_bytes);
+        if (result != 0)
+            recording_release(recording);
     }
-    struct reading reading = {.recording = recording, .each_event = each_event, .arg = arg, .wrong = ""};
-    list_init(&reading.arguments, &recording->arena, sizeof(const char *));
-    list_init(&reading.notes, &recording->arena, sizeof(uint32_t));
-    int result = read_open(&reading, fd, error, error_bytes);
     close(fd);
-    if (result != 0)
-        recording_release(recording);
     return result;
 }
 

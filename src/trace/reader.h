@@ -20,11 +20,15 @@ struct recording {
     uint32_t note_count;
     const uint32_t *notes;        /* string ids */
     uint64_t file_dropped_events; /* events the process had to leave out of the file */
-    uint64_t file_bytes;          /* committed */
+    uint64_t file_bytes;          /* of records, with the header */
+    /* Events up to that time, in nanoseconds since the start, were left out to keep the file under a size;
+     * what came of them is in the ledger. Both 0: all events are there. */
+    uint64_t events_since_ns, bound_bytes;
 };
 
 /* 0, or -1 with a sentence in `error`. `each_event`, where not NULL, sees every event before the ledger does.
- */
+ * A running process may overwrite what is being read: then all is read anew, and `each_event` is told so by a
+ * NULL for the event. */
 int recording_read(struct recording *recording, const char *path,
                    void (*each_event)(const struct recording *, const struct event *, void *), void *arg,
                    char *error, size_t error_bytes);

@@ -198,16 +198,59 @@ static bool read_process(struct reading *reading)
     return true;
 }
 
+/* The recording lasted until then at least. */
+static bool note_time(struct reading *reading, uint64_t time_ns)
+{
+    struct process_info *process = &reading->recording->process;
+    if (time_ns > process->duration_ns && time_ns < (uint64_t)INT64_MAX)
+        process->duration_ns = time_ns;
+    return true;
+}
+
 static bool read_note(struct reading *reading)
 {
     uint32_t id;
     if (!get_id(reading, catalog_string_count(reading->recording->catalog), &id))
         return false;
+    for (uint32_t i = 0; i < reading->notes.count; i++) {
+        if (*(uint32_t *)list_at(&reading->notes, i) == id)
+            return true;
+    }
     uint32_t *note = list_reach(&reading->notes, reading->notes.count);
     if (note == NULL)
         return fail(reading, "not enough memory");
     *note = id;
     return true;
+}
+
+static bool read_checkpoint(struct reading *reading)
+{
+    uint64_t time_ns;
+    if (!get(reading, &time_ns))
+        return false;
+    if (reading->has_checkpoint || reading->has_events)
+        return fail(reading, "a checkpoint is out of place");
+    reading->has_checkpoint = true;
+    reading->recording->events_since_ns = time_ns;
+    return note_time(reading, time_ns);
+}
+
+static bool read_state(struct reading *reading)
+{
+    uint64_t values[LEDGER_STATE_VALUES_MAX] = {0}, kind, count, value;
+    if (!get_below(reading, UINT32_MAX, &kind) || !get(reading, &count))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!get(reading, &value))
+            return false;
+        if (i < LEDGER_STATE_VALUES_MAX)
+            values[i] = value;
+    }
+    if (!reading->has_checkpoint || reading->has_events)
+        return fail(reading, "a checkpoint's item is out of place");
+    const char *wrong =
+        ledger_restore(reading->recording->ledger, &reading->restoring, (unsigned)kind, values);
+    return wrong == NULL || fail(reading, wrong);
 }
 
 static bool get_key(struct reading *reading, struct event *event)
@@ -265,16 +308,26 @@ static bool read_event(struct reading *reading, unsigned tag)
     if (reading->each_event != NULL)
         reading->each_event(recording, &event, reading->arg);
     ledger_apply(recording->ledger, &event, NULL);
-    if (event.time_ns > recording->process.duration_ns && event.time_ns < (uint64_t)INT64_MAX)
-        recording->process.duration_ns = event.time_ns;
-    return true;
+    reading->has_events = true;
+    return note_time(reading, event.time_ns);
 }
 
+/* May be longer than the buffer. */
 static bool skip_record(struct reading *reading)
 {
     uint64_t bytes;
-    const uint8_t *ignored;
-    return get(reading, &bytes) && get_bytes(reading, bytes, &ignored);
+    if (!get(reading, &bytes))
+        return false;
+    uint64_t there = (uint64_t)(reading->end - reading->at);
+    if (bytes <= there) {
+        reading->at += bytes;
+        return true;
+    }
+    if (bytes - there > reading->file_end - reading->end_offset)
+        return fail(reading, "bytes are cut off");
+    reading->end_offset += bytes - there;
+    reading->at = reading->end;
+    return true;
 }
 
 bool read_record(struct reading *reading)
@@ -297,6 +350,10 @@ bool read_record(struct reading *reading)
         return read_process(reading);
     case TRACE_NOTE:
         return read_note(reading);
+    case TRACE_STATE:
+        return read_state(reading);
+    case TRACE_CHECKPOINT:
+        return read_checkpoint(reading);
     default:
         return tag >= TRACE_TAG_SKIPPABLE ? skip_record(reading) : read_event(reading, tag);
     }

@@ -1,180 +1,63 @@
-/*
- * Appends records to the mapped file (writer.h). The file is seen through a window that moves along; its disk
- * space is allocated ahead of the window, so that a store into it cannot fail. A record is committed by one
- * store of the new end into the mapped header, after its bytes: what a killed process leaves behind is always
- * whole.
- */
+/* Encodes records (writer.h). */
 #include "trace/writer.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "trace/varint.h"
 
-#define WINDOW_BYTES ((uint64_t)1 << 20)
-/* The largest record: a string, or a stack, with its tag and count. */
-#define RECORD_MAX (TRACE_FRAMES_MAX * 5 + 2 * VARINT_MAX_BYTES)
-/* The window begins on a page, below the record it is moved for. */
-#define PAGE_BYTES ((uint64_t)65536)
+/* The tag, the time and the longest list of fields. */
+#define EVENT_BYTES_MAX (1 + 11 * VARINT_MAX_BYTES)
 
-_Static_assert(RECORD_MAX + PAGE_BYTES < WINDOW_BYTES, "a record fits the window wherever it starts");
-_Static_assert(sizeof(struct trace_header) <= TRACE_HEADER_SIZE, "the header is one page");
+/* A difference of two ids of 32 bits, in zigzag. */
+#define STACK_STEP_BYTES 5
+
+int trace_writer_open(struct trace_writer *writer, const char *path, const struct process_info *process,
+                      uint64_t limit, trace_put_everything *checkpoint, void *checkpoint_arg)
+{
+    *writer = (struct trace_writer){.checkpoint = checkpoint, .checkpoint_arg = checkpoint_arg};
+    return trace_log_open(&writer->log, path, process, limit);
+}
 
 bool trace_writer_is_open(const struct trace_writer *writer)
 {
-    return writer->header != NULL;
+    return writer->log.is_open;
 }
 
-/* A file that grows beyond the process's own limit (ulimit -f) costs it a SIGXFSZ, which kills. */
-static bool is_beyond_file_limit(uint64_t end)
+static void put_checkpoint(struct trace_writer *writer)
 {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+    uint8_t *at = trace_log_room(&writer->log, 1 + VARINT_MAX_BYTES);
+    if (at == NULL)
+        return;
+    *at++ = TRACE_CHECKPOINT;
+    trace_log_commit(&writer->log, varint_put(at, writer->newest_ns));
 }
 
-/* Allocates disk space up to `end`: by fallocate, or where the file system cannot, by writing zeros. 0 or an
- * errno. */
-static int reserve(struct trace_writer *writer, uint64_t end)
+/* Everything goes into the other half of the file. */
+static void take_checkpoint(struct trace_writer *writer)
 {
-    if (end <= writer->reserved_end)
-        return 0;
-    if (is_beyond_file_limit(end))
-        return EFBIG;
-    uint64_t bytes = end - writer->reserved_end;
-    if (fallocate(writer->fd, 0, (off_t)writer->reserved_end, (off_t)bytes) != 0) {
-        static const char zeros[4096];
-        if (errno != EOPNOTSUPP && errno != ENOSYS)
-            return errno;
-        for (uint64_t done = 0; done < bytes;) {
-            size_t count = bytes - done < sizeof zeros ? (size_t)(bytes - done) : sizeof zeros;
-            ssize_t wrote = pwrite(writer->fd, zeros, count, (off_t)(writer->reserved_end + done));
-            if (wrote < 0 && errno == EINTR)
-                continue;
-            if (wrote <= 0)
-                return wrote < 0 ? errno : ENOSPC;
-            done += (uint64_t)wrote;
-        }
-    }
-    writer->reserved_end = end;
-    return 0;
+    trace_log_begin_checkpoint(&writer->log);
+    writer->previous_time_ns = 0;
+    memset(writer->previous_number, 0, sizeof writer->previous_number);
+    put_checkpoint(writer);
+    if (writer->checkpoint != NULL)
+        writer->checkpoint(writer, writer->checkpoint_arg);
+    else
+        writer->log.lacks_room = true;
+    trace_log_end_checkpoint(&writer->log);
 }
 
-static void unmap_window(struct trace_writer *writer)
-{
-    if (writer->window != NULL)
-        munmap(writer->window, writer->window_end - writer->window_start);
-    writer->window = NULL;
-}
-
-static int move_window(struct trace_writer *writer)
-{
-    uint64_t start = writer->position / PAGE_BYTES * PAGE_BYTES;
-    writer->at_limit = start + WINDOW_BYTES > writer->limit;
-    if (writer->at_limit)
-        return EFBIG;
-    int error = reserve(writer, start + WINDOW_BYTES);
-    if (error != 0)
-        return error;
-    void *window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, (off_t)start);
-    if (window == MAP_FAILED)
-        return errno;
-    /* A forked child must not reach its parent's recording. */
-    madvise(window, WINDOW_BYTES, MADV_DONTFORK);
-    unmap_window(writer);
-    writer->window = window;
-    writer->window_start = start;
-    writer->window_end = start + WINDOW_BYTES;
-    return 0;
-}
-
-static void copy_text(char *to, size_t bytes, const char *from)
-{
-    size_t length = from == NULL ? 0 : strnlen(from, bytes - 1);
-    memcpy(to, from == NULL ? "" : from, length);
-    to[length] = '\0';
-}
-
-static void fill_header(struct trace_header *header, const struct process_info *process)
-{
-    *header = (struct trace_header){
-        .magic = TRACE_MAGIC,
-        .version = TRACE_VERSION,
-        .header_size = TRACE_HEADER_SIZE,
-        .committed = TRACE_HEADER_SIZE,
-        .state = TRACE_RUNNING,
-        .pid = process->pid,
-        .ppid = process->ppid,
-        .start_realtime_ns = process->start_realtime_ns,
-        .start_monotonic_ns = process->start_monotonic_ns,
-        .process_start_ticks = process->process_start_ticks,
-    };
-    copy_text(header->boot_id, sizeof header->boot_id, process->boot_id);
-    copy_text(header->session, sizeof header->session, process->session);
-}
-
-static int open_mapped(struct trace_writer *writer, const struct process_info *process)
-{
-    int error = reserve(writer, TRACE_HEADER_SIZE);
-    if (error != 0)
-        return error;
-    void *header = mmap(NULL, TRACE_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, writer->fd, 0);
-    if (header == MAP_FAILED)
-        return errno;
-    madvise(header, TRACE_HEADER_SIZE, MADV_DONTFORK);
-    writer->header = header;
-    writer->position = TRACE_HEADER_SIZE;
-    error = move_window(writer);
-    if (error == 0)
-        fill_header(header, process);
-    return error;
-}
-
-static void forget(struct trace_writer *writer)
-{
-    unmap_window(writer);
-    if (writer->header != NULL)
-        munmap(writer->header, TRACE_HEADER_SIZE);
-    if (writer->fd >= 0)
-        close(writer->fd);
-    writer->header = NULL;
-    writer->fd = -1;
-}
-
-int trace_writer_open(struct trace_writer *writer, const char *path, const struct process_info *process,
-                      uint64_t limit)
-{
-    *writer = (struct trace_writer){.limit = limit};
-    writer->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (writer->fd < 0)
-        return writer->error = errno;
-    writer->error = open_mapped(writer, process);
-    if (writer->error != 0) {
-        forget(writer);
-        unlink(path);
-    }
-    return writer->error;
-}
-
-/* Room for a record at the current position, or NULL when it is dropped. */
+/* Room for a record; NULL when a checkpoint has it in it, and when the recording has ended. */
 static uint8_t *begin(struct trace_writer *writer, uint64_t bytes)
 {
-    if (writer->header == NULL || writer->error != 0)
-        return NULL;
-    if (writer->position + bytes > writer->window_end)
-        writer->error = move_window(writer);
-    return writer->error == 0 ? writer->window + (writer->position - writer->window_start) : NULL;
+    uint8_t *at = trace_log_room(&writer->log, bytes);
+    if (at == NULL && writer->log.lacks_room && !writer->log.in_checkpoint)
+        take_checkpoint(writer);
+    return at;
 }
 
 static void commit(struct trace_writer *writer, const uint8_t *end)
 {
-    writer->position = writer->window_start + (uint64_t)(end - writer->window);
-    __atomic_store_n(&writer->header->committed, writer->position, __ATOMIC_RELEASE);
+    trace_log_commit(&writer->log, end);
 }
 
 void trace_put_string(struct trace_writer *writer, const char *text, uint64_t bytes)
@@ -230,7 +113,7 @@ void trace_put_stack(struct trace_writer *writer, const uint32_t *frames, uint32
 {
     if (count > TRACE_FRAMES_MAX)
         count = TRACE_FRAMES_MAX;
-    uint8_t *at = begin(writer, RECORD_MAX);
+    uint8_t *at = begin(writer, 1 + VARINT_MAX_BYTES + (uint64_t)count * STACK_STEP_BYTES);
     if (at == NULL)
         return;
     *at++ = TRACE_STACK;
@@ -261,7 +144,7 @@ void trace_put_process(struct trace_writer *writer, const uint32_t *strings, uin
 {
     if (count > TRACE_FRAMES_MAX)
         count = TRACE_FRAMES_MAX;
-    uint8_t *at = begin(writer, RECORD_MAX);
+    uint8_t *at = begin(writer, 1 + VARINT_MAX_BYTES + (uint64_t)count * STACK_STEP_BYTES);
     if (at == NULL)
         return;
     *at++ = TRACE_PROCESS;
@@ -313,38 +196,71 @@ static uint8_t *put_fields(struct trace_writer *writer, uint8_t *at, const struc
 void trace_drop_event(struct trace_writer *writer)
 {
     writer->dropped_events++;
-    if (writer->header != NULL)
-        writer->header->dropped_events = writer->dropped_events;
+    trace_log_set_dropped(&writer->log, writer->dropped_events);
 }
 
+/* Encoded elsewhere first: between the question whether the file is still there (log.h) and the last store
+ * lies as little as can be. */
 void trace_put_event(struct trace_writer *writer, const struct event *event)
 {
-    uint8_t *at = begin(writer, 1 + 11 * VARINT_MAX_BYTES);
-    if (at == NULL) {
-        trace_drop_event(writer);
-        return;
-    }
-    *at++ = (uint8_t)event->type;
-    at = varint_put(at, zigzag((int64_t)(event->time_ns - writer->previous_time_ns)));
+    uint8_t record[EVENT_BYTES_MAX], *end = record;
+    *end++ = (uint8_t)event->type;
+    end = varint_put(end, zigzag((int64_t)(event->time_ns - writer->previous_time_ns)));
+    end = put_fields(writer, end, event, event_fields(event->type));
     writer->previous_time_ns = event->time_ns;
-    commit(writer, put_fields(writer, at, event, event_fields(event->type)));
+    if (event->time_ns > writer->newest_ns)
+        writer->newest_ns = event->time_ns;
+    size_t bytes = (size_t)(end - record);
+    uint8_t *at = begin(writer, bytes);
+    if (at != NULL) {
+        memcpy(at, record, bytes);
+        commit(writer, at + bytes);
+    } else if (!writer->log.is_open || writer->log.end != TRACE_LOG_GOES_ON) {
+        trace_drop_event(writer);
+    }
+}
+
+void trace_put_state(void *arg, enum ledger_state_kind kind, const uint64_t *values, uint32_t count)
+{
+    struct trace_writer *writer = arg;
+    uint8_t *at = begin(writer, 1 + (2 + (uint64_t)count) * VARINT_MAX_BYTES);
+    if (at == NULL)
+        return;
+    *at++ = TRACE_STATE;
+    at = varint_put(at, kind);
+    at = varint_put(at, count);
+    for (uint32_t i = 0; i < count; i++)
+        at = varint_put(at, values[i]);
+    commit(writer, at);
+}
+
+void trace_put_catalog(struct trace_writer *writer, struct catalog *catalog)
+{
+    for (uint32_t i = 0; i < catalog_string_count(catalog); i++) {
+        const char *text = catalog_string(catalog, i);
+        trace_put_string(writer, text, strlen(text));
+    }
+    for (uint32_t i = 0; i < catalog_module_count(catalog); i++) {
+        const struct module *module = catalog_module(catalog, i);
+        trace_put_module(writer, module,
+                         catalog_add_string(catalog, module->path, strlen(module->path), NULL));
+    }
+    for (uint32_t i = 0; i < catalog_frame_count(catalog); i++)
+        trace_put_frame(writer, catalog_frame(catalog, i));
+    for (uint32_t i = 0; i < catalog_stack_count(catalog); i++) {
+        const struct stack *stack = catalog_stack(catalog, i);
+        trace_put_stack(writer, stack->frames, stack->count);
+    }
+    for (uint32_t i = 0; i < catalog_site_count(catalog); i++)
+        trace_put_site(writer, catalog_site(catalog, i));
 }
 
 void trace_writer_close(struct trace_writer *writer, uint64_t end_ns)
 {
-    if (writer->header == NULL)
-        return;
-    writer->header->end_ns = end_ns;
-    __atomic_store_n(&writer->header->state, TRACE_EXITED, __ATOMIC_RELEASE);
-    unmap_window(writer);
-    /* Nothing to be done when this fails: the reader does not look beyond what is committed. */
-    (void)!ftruncate(writer->fd, (off_t)writer->position);
-    forget(writer);
+    trace_log_close(&writer->log, end_ns);
 }
 
 void trace_writer_abandon(struct trace_writer *writer)
 {
-    writer->window = NULL; /* the maps are not in the child */
-    writer->header = NULL;
-    forget(writer);
+    trace_log_abandon(&writer->log);
 }

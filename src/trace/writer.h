@@ -1,8 +1,10 @@
 /*
- * Appends to a recording (gpumemtrace/trace.h). The file's space is allocated before it is mapped, so a full
- * disk is an error of an allocation here and never a SIGBUS in the traced program. Not locked: the recorder's
- * lock covers every call. After an error the writer drops everything and counts it; the traced program goes
- * on.
+ * Appends to a recording (gpumemtrace/trace.h), record by record. Not locked: the recorder's lock covers
+ * every call. After an error the writer drops everything and counts it; the traced program goes on.
+ *
+ * Whoever writes brings his books up to date first and puts the record second. When the recording is full,
+ * putting a record makes room by a checkpoint of those books instead, which has in it what the record would
+ * have said.
  */
 #ifndef TRACE_WRITER_H
 #define TRACE_WRITER_H
@@ -13,24 +15,29 @@
 #include "catalog/catalog.h"
 #include "gpumemtrace/trace.h"
 #include "ledger/event.h"
+#include "ledger/state.h"
+#include "trace/log.h"
 #include "trace/process_info.h"
 
+struct trace_writer;
+
+/* Puts everything: definitions in the order of their ids, the process, notes, the ledger's state. Called from
+ * within a trace_put_*(); may not put events. */
+typedef void trace_put_everything(struct trace_writer *writer, void *arg);
+
 struct trace_writer {
-    int fd; /* -1: not open */
-    struct trace_header *header;
-    uint8_t *window; /* the mapped part of the file that is being filled */
-    uint64_t window_start, window_end, reserved_end, limit;
-    uint64_t position; /* next byte to write; committed once the record is whole */
+    struct trace_log log;
+    trace_put_everything *checkpoint; /* NULL: the recording ends when it is full */
+    void *checkpoint_arg;
     uint64_t previous_time_ns, previous_number[KEY_SPACE_COUNT];
+    uint64_t newest_ns;      /* the latest time of any event */
     uint64_t dropped_events; /* as the header says it, for when there is none */
-    int error;               /* errno that ended the recording, 0 while all is well */
-    bool at_limit;           /* … and then, whether it was `limit` */
 };
 
 /* Creates `path` (it must not exist; mode 0600; links are not followed) and writes the header. 0 or an errno.
- * `limit` bounds the file's size in bytes. */
+ * `limit` bounds the file's size in bytes; see struct trace_writer for `checkpoint`. */
 int trace_writer_open(struct trace_writer *writer, const char *path, const struct process_info *process,
-                      uint64_t limit);
+                      uint64_t limit, trace_put_everything *checkpoint, void *checkpoint_arg);
 bool trace_writer_is_open(const struct trace_writer *writer);
 
 void trace_put_string(struct trace_writer *writer, const char *text, uint64_t bytes);
@@ -41,6 +48,10 @@ void trace_put_site(struct trace_writer *writer, const struct site_key *site);
 void trace_put_process(struct trace_writer *writer, const uint32_t *strings, uint32_t count);
 void trace_put_note(struct trace_writer *writer, uint32_t string);
 void trace_put_event(struct trace_writer *writer, const struct event *event);
+void trace_put_state(void *writer, enum ledger_state_kind kind, const uint64_t *values, uint32_t count);
+/* All definitions of a catalog that the writer's user has filled. Strings of it are looked up, none is added.
+ */
+void trace_put_catalog(struct trace_writer *writer, struct catalog *catalog);
 
 /* Counts an event that happened and is not in the recording. */
 void trace_drop_event(struct trace_writer *writer);

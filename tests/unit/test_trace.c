@@ -163,7 +163,7 @@ static void test_the_writer_writes_what_the_description_says(void **state)
     raw_write(&expected, from);
     read_good(&recording, from);
     struct process_info process = recording.process;
-    assert_int_equal(trace_writer_open(&writer, to, &process, NO_LIMIT), 0);
+    assert_int_equal(trace_writer_open(&writer, to, &process, NO_LIMIT, NULL, NULL), 0);
     write_again(&recording, from, &writer);
     trace_writer_close(&writer, process.duration_ns);
     recording_release(&recording);
@@ -226,7 +226,7 @@ static void test_random_happenings_read_back_exactly(void **state)
         struct trace_books books;
         struct happenings happenings;
         const char *path = scratch_path("random");
-        assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
+        assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT, NULL, NULL), 0);
         trace_books_open(&books, &writer);
         happenings_start(&happenings, &books, seed);
         for (int i = 0; i < 1500; i++) {
@@ -250,7 +250,7 @@ static void test_extreme_values_read_back(void **state)
     struct trace_writer writer;
     struct trace_books books;
     const char *path = scratch_path("extreme");
-    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
+    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT, NULL, NULL), 0);
     trace_books_open(&books, &writer);
     struct module module = {.path = "",
                             .bias = UINT64_MAX,

@@ -59,7 +59,7 @@ static void write_without_end(void *unused)
     struct process_info process = own_process();
     struct trace_writer writer;
     struct trace_books books;
-    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
+    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT, NULL, NULL), 0);
     trace_books_open(&books, &writer);
     for (uint64_t n = 0;; n++) {
         struct event event = nth_event(n);
@@ -197,7 +197,7 @@ static void test_a_recording_that_was_closed_says_exited(void **state)
     struct process_info process = own_process();
     struct trace_writer writer;
     struct recording recording;
-    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
+    assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT, NULL, NULL), 0);
     assert_int_equal(end_in_file(), PROCESS_RUNNING);
     trace_writer_close(&writer, 4242);
     read_good(&recording, path);
@@ -230,7 +230,7 @@ static void test_a_pid_used_again_is_not_the_same_process(void **state)
             process.boot_id = boot_id;
         }
         set_up(state);
-        assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT), 0);
+        assert_int_equal(trace_writer_open(&writer, path, &process, NO_LIMIT, NULL, NULL), 0);
         assert_int_equal(end_in_file(), what == 0 ? PROCESS_RUNNING : PROCESS_KILLED);
         trace_writer_abandon(&writer);
     }

@@ -55,7 +55,7 @@ static int set_up(void **state)
 static int open_writer(uint64_t limit)
 {
     struct process_info process = own_process();
-    return trace_writer_open(&writer, path, &process, limit);
+    return trace_writer_open(&writer, path, &process, limit, NULL, NULL);
 }
 
 static uint64_t size_of_file(void)
@@ -77,7 +77,7 @@ static uint64_t fill(uint64_t max)
     uint64_t given = 0;
     trace_books_open(&books, &writer);
     trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
-    while (given < max && (writer.error == 0 || given % 1000 != 0)) {
+    while (given < max && (writer.log.error == 0 || given % 1000 != 0)) {
         struct event event = nth_alloc(given++);
         trace_books_apply(&books, &event, NULL);
     }
@@ -88,7 +88,7 @@ static uint64_t fill(uint64_t max)
 static void check_ended_early(uint64_t given, int error)
 {
     struct recording recording;
-    assert_int_equal(writer.error, error);
+    assert_int_equal(writer.log.error, error);
     trace_writer_close(&writer, 0);
     trace_books_close(&books);
     read_good(&recording, path);
@@ -114,7 +114,7 @@ static void test_the_file_is_its_owners_alone(void **state)
     umask(mask);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_mode, S_IFREG | 0600);
-    assert_int_equal(fcntl(writer.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fcntl(writer.log.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     trace_writer_close(&writer, 0);
 }
 
@@ -143,7 +143,8 @@ static void test_a_folder_that_is_missing_is_an_error(void **state)
     (void)state;
     struct process_info process = own_process();
     struct event event = nth_alloc(0);
-    assert_int_equal(trace_writer_open(&writer, scratch_path("no/folder"), &process, NO_LIMIT), ENOENT);
+    assert_int_equal(trace_writer_open(&writer, scratch_path("no/folder"), &process, NO_LIMIT, NULL, NULL),
+                     ENOENT);
     /* Everything goes on without a recording. */
     trace_put_string(&writer, "text", 4);
     trace_put_event(&writer, &event);
@@ -158,10 +159,10 @@ static void test_space_is_reserved_ahead_and_given_back(void **state)
     assert_int_equal(open_writer(NO_LIMIT), 0);
     fill(10);
     assert_int_equal(stat(path, &status), 0);
-    assert_true((uint64_t)status.st_size > writer.position);
-    assert_true((uint64_t)status.st_blocks * 512 >= writer.reserved_end); /* allocated, not a hole */
-    assert_int_equal(writer.header->committed, writer.position);
-    uint64_t end = writer.position;
+    assert_true((uint64_t)status.st_size > writer.log.position);
+    assert_true((uint64_t)status.st_blocks * 512 >= writer.log.reserved_end[0]); /* allocated, not a hole */
+    assert_int_equal(writer.log.header->committed, writer.log.position);
+    uint64_t end = writer.log.position;
     trace_writer_close(&writer, 0);
     trace_books_close(&books);
     assert_int_equal(size_of_file(), end);
@@ -197,7 +198,7 @@ static void check_many_mib(void)
         }
         add_large_definitions(round);
     }
-    assert_true(writer.position > 6 * MIB);
+    assert_true(writer.log.position > 6 * MIB);
     trace_writer_close(&writer, 7);
     read_good(&recording, path);
     assert_catalogs_equal(books.catalog, recording.catalog);
@@ -240,8 +241,8 @@ static void test_the_limit_ends_the_recording_and_is_kept(void **state)
     assert_int_equal(open_writer(2 * MIB), 0);
     uint64_t given = fill(UINT64_MAX);
     assert_true(size_of_file() <= 2 * MIB);
-    assert_true(writer.position >= 1 * MIB);
-    assert_true(writer.at_limit);
+    assert_true(writer.log.position >= MIB - MIB / 8); /* one half: there is nobody to begin the other */
+    assert_int_equal(writer.log.end, TRACE_LOG_FULL);
     check_ended_early(given, EFBIG);
 }
 
@@ -260,7 +261,7 @@ static void fill_under_ulimit(void *unused)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     assert_int_equal(open_writer(NO_LIMIT), 0);
     uint64_t given = fill(UINT64_MAX);
-    assert_false(writer.at_limit);
+    assert_int_equal(writer.log.end, TRACE_LOG_FAILED);
     check_ended_early(given, EFBIG);
 }
 
@@ -341,7 +342,7 @@ static void test_an_address_space_that_is_full_is_an_error(void **state)
     fill(1);
     uint64_t given = 1;
     kernel_grants(0);
-    while (writer.error == 0 || given % 1000 != 0) {
+    while (writer.log.error == 0 || given % 1000 != 0) {
         struct event event = nth_alloc(given++);
         trace_put_event(&writer, &event);
     }
@@ -353,7 +354,7 @@ static void use_parents_writer(void *unused)
 {
     (void)unused;
     struct event event = nth_alloc(0);
-    void *header = writer.header, *window = writer.window;
+    void *header = writer.log.header, *window = writer.log.window;
     trace_writer_abandon(&writer);
     assert_false(trace_writer_is_open(&writer));
     trace_put_string(&writer, "child", 5);

@@ -84,6 +84,7 @@ int rendering_open(struct rendering *rendering, const char *path, const struct s
             .process = &recording->process,
             .symbols = rendering->symbols,
             .dropped_events = recording->file_dropped_events,
+            .bound_bytes = recording->bound_bytes,
             .source_root = places ? places->sysroot : NULL,
             .report_path = report_path,
         };
