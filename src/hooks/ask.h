@@ -34,7 +34,10 @@
       (CUstream stream, CUstreamCaptureStatus * status, cuuint64_t * id, CUgraph * graph,                    \
        const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count),                      \
       (stream, status, id, graph, dependencies, edges, count))                                               \
-    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))
+    X(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))                               \
+    X(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))                            \
+    X(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),                \
+      (pool, attribute, value))
 
 #define AS_QUESTION(name, parameters, arguments)                                                             \
     extern CUresult(*_Atomic asked_##name) parameters;                                                       \

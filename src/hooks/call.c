@@ -3,6 +3,7 @@
 
 #include "hooks/context.h"
 #include "hooks/graphs.h"
+#include "hooks/pool_samples.h"
 
 #define PENDING_MAX 8
 
@@ -42,6 +43,8 @@ void *call_begin(struct call *call, enum hook_id hook)
 
 CUresult call_end(struct call *call, CUresult rc)
 {
+    if (calls.driver_depth == 1 && call->acts)
+        pool_samples_catch_up();
     if (--calls.driver_depth == 0 && calls.runtime_depth == 0)
         hook_leave();
     errno = call->left_errno;
@@ -54,6 +57,7 @@ static void record_no_memory(const struct allocation *allocation, int error)
     size_t free_bytes = 0, total_bytes = 0;
     if (allocation->device < 0 || allocation->device == place_current_device())
         place_memory_info(&free_bytes, &total_bytes);
+    pool_samples_take();
     record_out_of_memory(allocation, error, free_bytes, total_bytes);
 }
 

@@ -9,6 +9,7 @@
 #include "hooks/ask.h"
 #include "hooks/call.h"
 #include "hooks/graphs.h"
+#include "hooks/pool_samples.h"
 #include "hooks/tables.h"
 
 struct pool_place {
@@ -29,6 +30,7 @@ static struct known_pool *pools;
 void pools_forget_all(void)
 {
     pools = NULL;
+    pool_samples_forget_all();
 }
 
 static bool find_pool(CUmemoryPool handle, struct pool_place *place)
@@ -146,8 +148,12 @@ static void allocated_async(struct call *call, CUresult rc, const CUdeviceptr *a
                             CUstream stream)
 {
     uint64_t key = GRANTED(*address);
-    if (call->acts)
-        allocated(call, rc, stream, key, bytes, place_on_stream(stream, rc, key));
+    if (!call->acts)
+        return;
+    struct pool_place place = place_on_stream(stream, rc, key);
+    allocated(call, rc, stream, key, bytes, place);
+    if (rc == CUDA_SUCCESS)
+        pool_samples_watch_current(place.device == DEVICE_UNKNOWN ? place_current_device() : place.device);
 }
 
 HOOK(cuMemAllocAsync, (CUdeviceptr * address, size_t bytes, CUstream stream))
@@ -170,8 +176,12 @@ static void allocated_from(struct call *call, CUresult rc, const CUdeviceptr *ad
                            CUmemoryPool pool, CUstream stream)
 {
     uint64_t key = GRANTED(*address);
-    if (call->acts)
-        allocated(call, rc, stream, key, bytes, place_in_pool(pool, rc, key));
+    if (!call->acts)
+        return;
+    struct pool_place place = place_in_pool(pool, rc, key);
+    allocated(call, rc, stream, key, bytes, place);
+    if (rc == CUDA_SUCCESS)
+        pool_samples_watch(pool, place.device);
 }
 
 HOOK(cuMemAllocFromPoolAsync, (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))
@@ -219,12 +229,26 @@ HOOK(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props))
     return call_end(&call, rc);
 }
 
-/* Blocks that are alive stay so: the pool goes when the last of them is freed. */
+/* Blocks that are alive stay so: the pool goes when the last of them is freed. What is unused goes now. */
 HOOK(cuMemPoolDestroy, (CUmemoryPool pool))
 {
+    int device = DEVICE_UNKNOWN;
+    uint64_t used = 0;
     FORWARD(cuMemPoolDestroy);
+    bool watched = pool_samples_forget(pool, &device, &used);
     if (call.acts)
         forget_pool(pool);
     CUresult rc = REAL(pool);
+    if (call.acts && watched && rc == CUDA_SUCCESS)
+        record_pool((uintptr_t)pool, device, used, used, 0);
+    return call_end(&call, rc);
+}
+
+HOOK(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes))
+{
+    FORWARD(cuMemPoolTrimTo);
+    CUresult rc = REAL(pool, bytes);
+    if (call.acts)
+        pool_samples_take();
     return call_end(&call, rc);
 }

@@ -63,6 +63,7 @@
     X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, PER_THREAD, DRIVER, pool)                               \
     X(cuMemPoolCreate, "cuMemPoolCreate", 11020, LEGACY, DRIVER, pool)                                      \
     X(cuMemPoolDestroy, "cuMemPoolDestroy", 11020, LEGACY, DRIVER, pool)                                    \
+    X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, LEGACY, DRIVER, pool)                                      \
                                                                                                             \
     X(cuMemAllocHost, "cuMemAllocHost", 2000, LEGACY, DRIVER, pinned)                                       \
     X(cuMemAllocHost_v2, "cuMemAllocHost", 3020, LEGACY, DRIVER, pinned)                                    \

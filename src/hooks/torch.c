@@ -11,6 +11,7 @@
  * no blocks of their own.
  */
 #include "hooks/call.h"
+#include "hooks/pool_samples.h"
 
 /* c10::Device, by value: a byte for the type and the index behind it, a byte wide up to now. However wide it
  * gets, it is passed in one register, and all of that is passed on. */
@@ -66,6 +67,7 @@ static void note_no_memory(int64_t bytes, c10_device device)
         size_t free_bytes = 0, total_bytes = 0;
         if (place_current_device() == block.device)
             place_memory_info(&free_bytes, &total_bytes);
+        pool_samples_take();
         record_out_of_memory(&block, CUDA_ERROR_OUT_OF_MEMORY, free_bytes, total_bytes);
     }
     hook_leave();

@@ -321,6 +321,18 @@ void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes)
     record_plain(&event, NULL);
 }
 
+void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t used_bytes,
+                 uint64_t threshold_bytes)
+{
+    struct event event = {.type = EVENT_POOL,
+                          .key = block_key(KEY_POOL, handle),
+                          .device = device,
+                          .size = threshold_bytes,
+                          .free_bytes = reserved_bytes > used_bytes ? reserved_bytes - used_bytes : 0,
+                          .total_bytes = reserved_bytes};
+    record_plain(&event, NULL);
+}
+
 void record_teardown(const void *context)
 {
     struct event event = {.type = EVENT_TEARDOWN, .context = context_forget(context)};

@@ -67,6 +67,9 @@ void record_teardown(const void *context);
 
 /* The driver's own figures for a device. */
 void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
+/* … for a memory pool; device -1 for one of host memory. */
+void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t used_bytes,
+                 uint64_t threshold_bytes);
 
 /* Loads what may need the dynamic linker before the first allocation (libunwind): called from the first sign
  * of CUDA, cuInit, where the program holds no allocator's lock. Cheap when done already. */

@@ -2,7 +2,7 @@
  * Fragmentation on the upper two floors: what memory pools hold unused, and how the segments of frameworks'
  * allocators are filled, now and at each device's fullest moment.
  */
-#include "report/model.h"
+#include "report/frameworks.h"
 
 static const struct layout_limits limits_now = {.segments = 1024, .pinners = 16};
 static const struct layout_limits limits_peak = {.segments = 64, .pinners = 16};
@@ -39,4 +39,10 @@ const struct layout *report_layout_of(const struct layout *layouts, size_t count
         if (layouts[i].allocator == allocator)
             return &layouts[i];
     return NULL;
+}
+
+uint64_t report_pool_keeps(const struct pool_sample *pool)
+{
+    uint64_t unused = pool->reserved_bytes - pool->used_bytes;
+    return unused < pool->threshold_bytes ? unused : pool->threshold_bytes;
 }

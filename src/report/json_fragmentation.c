@@ -1,6 +1,8 @@
 /* Fragmentation as JSON (json_fragmentation.h). */
 #include "report/json_fragmentation.h"
 
+#include "report/frameworks.h"
+
 static void write_segments(struct json *json, const struct layout *layout)
 {
     emit_u64(json, "segment_count", layout->segment_count);
@@ -123,6 +125,7 @@ static void write_pools(struct json *json, const struct fragmentation *row)
         emit_u64(json, "reserved_bytes", pool->reserved_bytes);
         emit_u64(json, "used_bytes", pool->used_bytes);
         emit_u64(json, "trimmable_bytes", pool->reserved_bytes - pool->used_bytes);
+        emit_u64(json, "kept_bytes", report_pool_keeps(pool));
         emit_u64(json, "release_threshold_bytes", pool->threshold_bytes);
         emit_u64(json, "peak_reserved_bytes", pool->peak_reserved_bytes);
         emit_u64(json, "time_ns", pool->time_ns);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "report/frameworks.h"
 #include "report/text.h"
 
 enum { LABEL = 2, VALUE = 20, SEGMENTS_SHOWN = 8, PINNERS_SHOWN = 8, PINNERS_NAMED = 2 };
@@ -96,21 +97,20 @@ static void say_pool(struct words *words, const struct pool_sample *pool)
 {
     words_add(words, "Device %d: ", pool->device);
     words_size(words, pool->reserved_bytes);
-    words_add(words, " reserved by a memory pool, ");
+    words_add(words, " reserved, ");
     words_size(words, pool->used_bytes);
-    words_add(words, " used; cuMemPoolTrimTo() would give back up to ");
-    words_size(words, pool->reserved_bytes - pool->used_bytes);
+    words_add(words, " used; its release threshold keeps ");
+    words_size(words, report_pool_keeps(pool));
+    words_add(words, " unused that cuMemPoolTrimTo() would give back");
 }
 
-/* The pool that holds most unused; NULL when none does. */
+/* The pool that keeps most; NULL when none does. */
 static const struct pool_sample *idlest_pool(const struct fragmentation *row)
 {
     const struct pool_sample *idlest = NULL;
-    for (size_t i = 0; i < row->pool_count; i++) {
-        uint64_t unused = row->pools[i]->reserved_bytes - row->pools[i]->used_bytes;
-        if (unused > (idlest ? idlest->reserved_bytes - idlest->used_bytes : 0))
+    for (size_t i = 0; i < row->pool_count; i++)
+        if (report_pool_keeps(row->pools[i]) > (idlest ? report_pool_keeps(idlest) : 0))
             idlest = row->pools[i];
-    }
     return idlest;
 }
 

@@ -62,3 +62,140 @@ def test_figures_are_the_allocators_own(gmt, compiled, first):
         expect_agreement(report, oracles[report["process"]["pid"]])
     recording = done.recordings[first // BATCH % count]
     expect_agreement(gmt.rendered(recording), oracles[int(recording.name.split(".")[1])])
+
+
+POOLS = """
+import ctypes, json, sys, time
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+import cuda
+MIB = 1 << 20
+THRESHOLD, RESERVED, USED = 4, 5, 7
+lib = cuda.library
+from_pool = cuda._function("cuMemAllocFromPoolAsync", [c_uint64], c_size_t, c_void_p, (c_void_p, None))
+current_pool = cuda._function("cuDeviceGetMemPool", [c_void_p], c_int)
+destroy = cuda._function("cuMemPoolDestroy", c_void_p)
+trim = cuda._function("cuMemPoolTrimTo", c_void_p, c_size_t)
+wait = cuda._function("cuCtxSynchronize")
+
+class Props(ctypes.Structure):
+    _fields_ = [("type", c_int), ("handles", c_int), ("kind", c_int), ("device", c_int), ("rest", ctypes.c_char * 80)]
+
+def create(device=0):
+    pool = c_void_p()
+    assert lib.cuMemPoolCreate(byref(pool), byref(Props(1, 0, 1, device))) == 0
+    return pool.value
+
+def keep(pool, bytes):
+    assert lib.cuMemPoolSetAttribute(c_void_p(pool), THRESHOLD, byref(c_uint64(bytes))) == 0
+
+def state(pool):
+    found = c_uint64()
+    figures = {}
+    for name, attribute in {"reserved_bytes": RESERVED, "used_bytes": USED, "release_threshold_bytes": THRESHOLD}.items():
+        assert lib.cuMemPoolGetAttribute(c_void_p(pool), attribute, byref(found)) == 0
+        figures[name] = found.value
+    return figures
+
+def tell(*pools):
+    time.sleep(0.005)  # longer than a pool is left alone
+    cuda.release(cuda.allocate(1))
+    print(json.dumps([state(pool) for pool in pools]))
+
+cuda.init()
+"""
+
+
+def pools_of(report, device=0):
+    (row,) = [row for row in report["fragmentation"] if row["device"] == device]
+    return row["pools"]
+
+
+def play_pools(gmt, source, **options):
+    return gmt.python(POOLS + source, env={"GPUMEMTRACE_QUIET": "1", **options.pop("env", {})}, **options)
+
+
+def expect_pools(done, device=0):
+    for report in (done.report, gmt_rendered(done)):
+        for pool, wanted in zip(pools_of(report, device), json.loads(done.out), strict=True):
+            assert {name: pool[name] for name in wanted} == wanted
+            unused = wanted["reserved_bytes"] - wanted["used_bytes"]
+            assert pool["trimmable_bytes"] == unused
+            assert pool["kept_bytes"] == min(unused, wanted["release_threshold_bytes"])
+
+
+def gmt_rendered(done):
+    from conftest import Gpumemtrace
+    return Gpumemtrace(done.folder).rendered(done.recording)
+
+
+def test_pools_are_told_as_the_driver_tells_them(gmt):
+    done = play_pools(gmt, """
+pool, default = create(), current_pool(0)
+keep(default, 20 * MIB)
+own = [from_pool(8 * MIB, pool) for _ in range(5)]
+shared = [cuda.allocate_async(6 * MIB) for _ in range(10)]
+for address in own[1:] + shared[:7]:
+    cuda.release_async(address)
+wait()
+tell(pool, default)
+""")
+    expect_pools(done)
+    own, default = pools_of(done.report)
+    assert own["reserved_bytes"] < own["peak_reserved_bytes"] == 40 * MIB
+    assert default["kept_bytes"] > 0
+    assert "cuMemPoolTrimTo() would give back" in done.text
+
+
+def test_a_trim_and_the_end_of_a_pool_are_seen_at_once(gmt):
+    done = play_pools(gmt, """
+trimmed, ended = create(), create()
+for pool in (trimmed, ended):
+    keep(pool, 1 << 40)
+    one, other = from_pool(8 * MIB, pool), from_pool(8 * MIB, pool)
+    cuda.release_async(one)
+trim(trimmed, 0)
+kept = state(trimmed)
+destroy(ended)
+print(json.dumps([kept]))
+""")
+    trimmed, ended = pools_of(done.report)
+    assert {name: trimmed[name] for name in json.loads(done.out)[0]} == json.loads(done.out)[0]
+    assert trimmed["trimmable_bytes"] == 0 and trimmed["peak_reserved_bytes"] == 16 * MIB
+    assert (ended["reserved_bytes"], ended["used_bytes"]) == (8 * MIB, 8 * MIB)
+
+
+def test_a_refusal_is_told_with_what_pools_hold_unused(gmt):
+    done = play_pools(gmt, """
+pool = create()
+keep(pool, 1 << 40)
+for address in [from_pool(100 * MIB, pool) for _ in range(8)]:
+    cuda.release_async(address)
+try:
+    cuda.allocate(600 * MIB)
+except cuda.CudaError:
+    print(json.dumps(state(pool)))
+""", env={"SIMGPU_MEMORY": "1200M", "SIMGPU_CONTEXT": "16M"})
+    state = json.loads(done.out)
+    (oom,) = done.report["ooms"]
+    assert oom["pool_unused_bytes"] == state["reserved_bytes"] - state["used_bytes"] == 800 * MIB
+
+
+def test_threads_that_use_and_destroy_pools_are_not_disturbed(gmt):
+    done = play_pools(gmt, """
+import threading
+context = cuda.context_retain(0)
+def work():
+    cuda.context_use(context)
+    for _ in range(300):
+        pool = create()
+        cuda.release_async(from_pool(MIB, pool))
+        cuda.release_async(cuda.allocate_async(MIB))
+        destroy(pool)
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+tell(current_pool(0))
+""")
+    assert json.loads(done.out)[0]["used_bytes"] == 0
+    assert sum(site["allocs"] for site in done.report["sites"]) == 3601
+    assert all(pool["used_bytes"] == 0 for pool in pools_of(done.report))

@@ -42,7 +42,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
     r"Graph(Create|Clone|DestroyNode|ExecUpdate|KernelNode\w+|NodeFindInClone|AddDependencies|RemoveDependencies)":
         "never concerns an allocation node: a graph that has any can be neither cloned nor have nodes taken away",
     r"StreamBeginCapture\w*": "an allocation on a stream asks whether it is being captured",
-    r"DeviceGraphMemTrim|MemPoolTrimTo": "gives back what no block uses",
+    r"DeviceGraphMemTrim": "gives back what no block uses",
     r"MemPoolExport\w+|MemPoolImportFromShareableHandle|MemExportToShareableHandle": "no memory changes hands before its use",
     r"MemAddress(Reserve|Free)": "address space, not memory",
     r"MulticastBind(Addr|Mem)|MulticastUnbind|MulticastAddDevice":
@@ -52,7 +52,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
 }.items()]
 # Runtime names that need no hook: what they do is seen in the driver, and nothing in a report is called after them.
 SEEN_IN_DRIVER = re.compile(r"cuda(DeviceReset|GraphAddMemFreeNode|Graph(Instantiate\w*|Destroy|ExecDestroy)|"
-                            r"StreamEndCapture|MemPool(Create|Destroy))(_ptsz)?$")
+                            r"StreamEndCapture|MemPool(Create|Destroy|TrimTo))(_ptsz)?$")
 
 
 def functions(header):
