@@ -2,8 +2,9 @@
 import re
 import subprocess
 
+import hook_table
 import pytest
-from conftest import LIBRARY, ROOT, SANITIZE
+from conftest import LIBRARY, SANITIZE
 
 pytestmark = pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer adds symbols and libraries of its own")
 
@@ -22,6 +23,11 @@ def exported():
                 and fields[6] not in ("UND", "ABS"):
             names.add(fields[7].split("@")[0])
     return names
+
+
+def test_exports_the_hooked_symbols_and_the_public_functions_and_nothing_else():
+    public = {name for name in exported() if name.startswith("gpumemtrace_")}
+    assert exported() - public == {symbol.name for symbol in hook_table.symbols()}
 
 
 def test_needs_nothing_but_the_c_library():
