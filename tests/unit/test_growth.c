@@ -125,7 +125,7 @@ static void test_a_recording_gives_exactly_what_the_process_found(void **state)
         struct process_info process = own_process();
         const char *path = scratch_path("growth");
         growth_program_make(&program, kind, 7);
-        assert_int_equal(trace_writer_open(&writer, path, &process, UINT64_MAX), 0);
+        assert_int_equal(trace_writer_open(&writer, path, &process, UINT64_MAX, NULL, NULL), 0);
         trace_books_open(&books, &writer);
         play(&books, &program, sites);
         trace_writer_close(&writer, program.duration_ns);
@@ -308,6 +308,30 @@ static void test_a_quiet_end_of_up_to_a_third_is_left_out(void **state)
     assert_true(grows(&books, site, 10 * SEC));
     assert_false(grows(&books, site, 14 * SEC)); /* loaded, and then worked with */
     trace_books_close(&books);
+}
+
+/* An interpreter takes milliseconds to exit, and the program was done in two. */
+static void test_the_exit_of_a_short_program_that_worked_in_turns_is_left_out(void **state)
+{
+    (void)state;
+    for (uint64_t turns = 0; turns <= 100; turns += 100) {
+        struct trace_books books;
+        trace_books_open(&books, NULL);
+        uint32_t kept = trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
+        uint32_t scratch = trace_books_site(&books, 1, FAMILY_PLAIN, SPACE_DEVICE, 0);
+        let_grow(&books, kept, 0, 2 * MS);
+        for (uint64_t i = 0; i < turns; i++) {
+            struct event event = {
+                .type = EVENT_ALLOC, .site = scratch, .time_ns = i * MS / 50, .key = 1, .size = MIB};
+            assert_true(trace_books_apply(&books, &event, NULL));
+            event.type = EVENT_FREE;
+            assert_true(trace_books_apply(&books, &event, NULL));
+        }
+        assert_int_equal(grows(&books, kept, 9 * MS), turns > 0);
+        assert_false(grows(&books, kept, 90 * MS));
+        assert_false(grows(&books, scratch, 9 * MS));
+        trace_books_close(&books);
+    }
 }
 
 /* Where others allocate on, what stopped has stopped. */
@@ -507,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_the_rate_of_a_saw_is_that_of_its_floor),
         cmocka_unit_test(test_confidence_falls_with_evenness),
         cmocka_unit_test(test_a_quiet_end_of_up_to_a_third_is_left_out),
+        cmocka_unit_test(test_the_exit_of_a_short_program_that_worked_in_turns_is_left_out),
         cmocka_unit_test(test_growth_that_stops_while_the_program_goes_on_is_not_named),
         cmocka_unit_test(test_memory_that_goes_with_the_program_grew_all_the_same),
         cmocka_unit_test(test_the_last_tooth_of_a_saw_is_no_growth),
