@@ -7,11 +7,12 @@
  *   - Where the file system keeps the promise of fallocate(), the file is mapped, and what is mapped is
  *     allocated first: a full disk is an error of an allocation here and never a SIGBUS. Elsewhere, and where
  *     it cannot be mapped, pwrite() is used: two calls a record.
- *   - Somebody may truncate a file that is mapped, and a store would then raise SIGBUS. So before each record
- *     the kernel is asked to store something (the signal mask) into the last bytes of the mapped window,
- *     which fails with EFAULT once they are gone. A truncation in the nanoseconds between that call and the
- *     stores remains fatal. The call costs about 100 ns; pwrite() into the page cache takes several times as
- *     long (650 ns where the call took 130), and nothing cheaper than a system call can tell.
+ *   - Somebody may truncate a file that is mapped, and a store would then raise SIGBUS. So before a record
+ * the kernel is asked to store something (the signal mask) into the last bytes of the mapped window, which
+ *     fails with EFAULT once they are gone. A truncation between that call and the stores remains fatal, as
+ * it does for the TRACE_LOG_UNCHECKED_NS in which events follow each other without being asked for again: the
+ *     call costs about 130 ns, a third of an event. pwrite() into the page cache takes several times as long
+ *     (650 ns where the call took 130), and nothing cheaper than a system call can tell.
  *
  * After an error everything is dropped.
  */
@@ -23,6 +24,11 @@
 
 #include "gpumemtrace/trace.h"
 #include "trace/process_info.h"
+
+/* Records that are put within this time of a check do without one. */
+#define TRACE_LOG_UNCHECKED_NS 50000
+/* As a time: check in any case. */
+#define TRACE_LOG_CHECK UINT64_MAX
 
 enum trace_log_end {
     TRACE_LOG_GOES_ON,
@@ -48,6 +54,7 @@ struct trace_log {
     uint64_t reserved_end[2]; /* disk space is allocated up to there, in each half */
     /* A checkpoint is being written: nothing counts before trace_log_end_checkpoint(). */
     bool in_checkpoint, lacks_room;
+    uint64_t checked_ns;    /* when the map was last found to be there */
     uint64_t kept_position; /* of the generation before */
 };
 
@@ -56,9 +63,9 @@ struct trace_log {
 int trace_log_open(struct trace_log *log, const char *path, const struct process_info *process,
                    uint64_t limit);
 
-/* Where the next `bytes` go. NULL when the file has ended, or when the half is full: then `lacks_room` is set
- * and a checkpoint is due. */
-uint8_t *trace_log_room(struct trace_log *log, uint64_t bytes);
+/* Where the next `bytes` go, at the time `now_ns` or TRACE_LOG_CHECK. NULL when the file has ended, or when
+ * the half is full: then `lacks_room` is set and a checkpoint is due. */
+uint8_t *trace_log_room(struct trace_log *log, uint64_t bytes, uint64_t now_ns);
 /* What was put, up to `end`, is a whole record. */
 void trace_log_commit(struct trace_log *log, const uint8_t *end);
 

@@ -25,7 +25,7 @@ bool trace_writer_is_open(const struct trace_writer *writer)
 
 static void put_checkpoint(struct trace_writer *writer)
 {
-    uint8_t *at = trace_log_room(&writer->log, 1 + VARINT_MAX_BYTES);
+    uint8_t *at = trace_log_room(&writer->log, 1 + VARINT_MAX_BYTES, TRACE_LOG_CHECK);
     if (at == NULL)
         return;
     *at++ = TRACE_CHECKPOINT;
@@ -46,13 +46,19 @@ static void take_checkpoint(struct trace_writer *writer)
     trace_log_end_checkpoint(&writer->log);
 }
 
-/* Room for a record; NULL when a checkpoint has it in it, and when the recording has ended. */
-static uint8_t *begin(struct trace_writer *writer, uint64_t bytes)
+/* Room for a record at `now_ns` (log.h); NULL when a checkpoint has it in it, and when the recording has
+ * ended. */
+static uint8_t *begin_at(struct trace_writer *writer, uint64_t bytes, uint64_t now_ns)
 {
-    uint8_t *at = trace_log_room(&writer->log, bytes);
+    uint8_t *at = trace_log_room(&writer->log, bytes, now_ns);
     if (at == NULL && writer->log.lacks_room && !writer->log.in_checkpoint)
         take_checkpoint(writer);
     return at;
+}
+
+static uint8_t *begin(struct trace_writer *writer, uint64_t bytes)
+{
+    return begin_at(writer, bytes, TRACE_LOG_CHECK);
 }
 
 static void commit(struct trace_writer *writer, const uint8_t *end)
@@ -211,7 +217,7 @@ void trace_put_event(struct trace_writer *writer, const struct event *event)
     if (event->time_ns > writer->newest_ns)
         writer->newest_ns = event->time_ns;
     size_t bytes = (size_t)(end - record);
-    uint8_t *at = begin(writer, bytes);
+    uint8_t *at = begin_at(writer, bytes, event->time_ns);
     if (at != NULL) {
         memcpy(at, record, bytes);
         commit(writer, at + bytes);
