@@ -90,23 +90,23 @@ static void say_whole_frame(struct text *text, const struct named_frame *frame)
         output_format(out, " (%s)", frame->why);
 }
 
-/* In one line: the whole path when the function, shortened, has room behind it. */
+/* In one line: with its whole path where the function, shortened, has room behind that. */
 static void add_frame(struct words *words, const struct named_frame *frame)
 {
-    enum { LEAST = 40, MARK_INLINED = 10 };
+    enum { MARK_INLINED = 10 };
     char title[TITLE_MAX], function[SHORT_NAME_MAX];
     size_t before = words->used;
+    int width = TEXT_WIDTH - (frame->inlined ? MARK_INLINED : 0);
     if (frame->file) {
         words_add(words, "%s", frame->file);
         if (frame->line)
             words_add(words, ":%d", frame->line);
         words_add(words, " in ");
-        int room = TEXT_WIDTH - words_columns(words) - (frame->inlined ? MARK_INLINED : 0);
-        const char *name = frame->function ? frame->function : "?";
-        if (room >= LEAST || words_columns(words) + (int)strlen(name) <= TEXT_WIDTH) {
-            words_add(words, "%s", short_name(name, room, function));
+        words_add(
+            words, "%s",
+            short_name(frame->function ? frame->function : "?", width - words_columns(words), function));
+        if (words_columns(words) <= width)
             return;
-        }
     }
     words->used = before;
     words->text[before] = '\0';
