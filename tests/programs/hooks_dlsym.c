@@ -36,11 +36,11 @@ int main(void)
     say("handle, other library's", dlsym(driver, "cudaMalloc"));
     say("default after a local dlopen", dlsym(RTLD_DEFAULT, "cuMemFree_v2"));
     say("program after a local dlopen", dlsym(self, "cuMemFree_v2"));
-    dlsym(RTLD_DEFAULT, "no_such_function");
-    dlsym(driver, "cuMemAllocHost_v2");
+    (void)dlsym(RTLD_DEFAULT, "no_such_function");
+    (void)dlsym(driver, "cuMemAllocHost_v2");
     say("a success clears the error", driver);
     errno = 99;
-    dlsym(driver, "cuMemAllocManaged");
+    (void)dlsym(driver, "cuMemAllocManaged");
     printf("errno %d\n", errno);
     dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     say("default after a global dlopen", dlsym(RTLD_DEFAULT, "cuMemFree_v2"));

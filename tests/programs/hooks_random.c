@@ -728,12 +728,12 @@ int main(int count, char **arguments)
         return 2;
     unsigned long long seed = strtoull(arguments[1], NULL, 10);
     unsigned threads = (unsigned)atoi(arguments[3]);
-    struct work *works = calloc(threads, sizeof *works);
-    pthread_t *ids = calloc(threads, sizeof *ids);
     CUcontext primary;
     find_functions(seed);
     if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&primary, 0) != CUDA_SUCCESS)
         return 3;
+    struct work *works = calloc(threads, sizeof *works);
+    pthread_t *ids = calloc(threads, sizeof *ids);
     for (unsigned i = 0; i < threads; i++) {
         works[i] = (struct work){.seed = seed * 1000 + i,
                                  .number = i,
@@ -751,7 +751,7 @@ int main(int count, char **arguments)
         if (threads == 1)
             run(&works[i]);
         else if (pthread_create(&ids[i], NULL, run, &works[i]) != 0)
-            return 4;
+            abort();
     }
     unsigned long long foreign = 0;
     for (unsigned i = 0; i < threads; i++) {
@@ -780,5 +780,7 @@ int main(int count, char **arguments)
             sum.failed);
     }
     printf("foreign %llu\n", foreign);
+    free(works);
+    free(ids);
     return 0;
 }
