@@ -47,7 +47,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
     r"MemAddress(Reserve|Free)": "address space, not memory",
     r"MulticastBind(Addr|Mem)|MulticastUnbind|MulticastAddDevice":
         "memory that a handle or a mapping holds keeps being held by it",
-    r"MemMapArrayAsync": "tiles of sparse arrays: their memory is counted by its handle, which must outlive the mapping",
+    r"MemMapArrayAsync": "tiles of sparse arrays: memory counts by its handle, and ends with that",
     r"MemHostGetDevicePointer|HostGet\w+": "asks",
 }.items()]
 # Runtime names that need no hook: what they do is seen in the driver, and nothing in a report is called after them.
