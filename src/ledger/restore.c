@@ -318,7 +318,9 @@ static const char *restore_fullest(const struct item *item)
                               .driver_bytes = item->values[1],
                               .framework_bytes = item->values[2],
                               .time_ns = item->values[3],
-                              .event = item->values[4]};
+                              .event = item->values[4],
+                              .mapped_bytes = item->values[5],
+                              .mapped_now = item->values[6]};
     return segments_restore_fullest(item->ledger, &fullest) ? NULL : no_memory;
 }
 

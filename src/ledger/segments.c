@@ -140,6 +140,18 @@ static void give_back(struct ledger *ledger, struct fullest *fullest)
     }
 }
 
+struct mapped_sum {
+    const struct ledger *ledger;
+    struct fullest *fullest;
+};
+
+static void add_mapping(const struct segment *segment, void *arg)
+{
+    const struct mapped_sum *sum = arg;
+    if (segment->mapped && device_of(sum->ledger, segment->site) == sum->fullest->device)
+        sum->fullest->mapped_now += segment->size;
+}
+
 /* A device is looked at from its first framework's block on; the driver's peak may be over by then. */
 static struct fullest *reach_fullest(struct ledger *ledger, int device)
 {
@@ -149,6 +161,9 @@ static struct fullest *reach_fullest(struct ledger *ledger, int device)
         if (fullest == NULL)
             return NULL;
         fullest->device = device;
+        fullest->mapped_bytes =
+            UINT64_MAX; /* when the driver's peak was is known, and not what was mapped then */
+        segments_each(ledger, add_mapping, &(struct mapped_sum){ledger, fullest});
         fullest->driver = device_space(ledger, LAYER_DRIVER, device);
         if (fullest->driver != NULL) {
             fullest->driver_bytes = fullest->driver->is.totals.peak_bytes;
@@ -162,6 +177,15 @@ static struct fullest *reach_fullest(struct ledger *ledger, int device)
     return fullest;
 }
 
+/* Compares three pairs, the first that differs deciding. */
+static bool is_more(uint64_t driver, uint64_t driver_then, uint64_t framework, uint64_t framework_then,
+                    uint64_t mapped, uint64_t mapped_then)
+{
+    if (driver != driver_then)
+        return driver > driver_then;
+    return framework != framework_then ? framework > framework_then : mapped > mapped_then;
+}
+
 /* Something grew on a device. */
 static void note_moment(struct ledger *ledger, int device, uint64_t time_ns)
 {
@@ -169,14 +193,23 @@ static void note_moment(struct ledger *ledger, int device, uint64_t time_ns)
     if (fullest == NULL)
         return;
     uint64_t driver = live_in(fullest->driver), framework = live_in(fullest->framework);
-    if (driver < fullest->driver_bytes ||
-        (driver == fullest->driver_bytes && framework <= fullest->framework_bytes))
+    if (!is_more(driver, fullest->driver_bytes, framework, fullest->framework_bytes, fullest->mapped_now,
+                 fullest->mapped_bytes))
         return;
     fullest->driver_bytes = driver;
     fullest->framework_bytes = framework;
+    fullest->mapped_bytes = fullest->mapped_now;
     fullest->time_ns = time_ns;
     fullest->event = ledger->counters.events;
     give_back(ledger, fullest);
+}
+
+/* A mapping came or went. */
+static void count_mapped(const struct ledger *ledger, const struct segment *segment, int by)
+{
+    struct fullest *fullest = segment->mapped ? find_fullest(ledger, device_of(ledger, segment->site)) : NULL;
+    if (fullest != NULL)
+        fullest->mapped_now += by > 0 ? segment->size : -segment->size;
 }
 
 static void end_segment(struct ledger *ledger, uint64_t start)
@@ -185,6 +218,7 @@ static void end_segment(struct ledger *ledger, uint64_t start)
     struct segment *segment = take(&segments->tree, start);
     if (segment == NULL)
         return;
+    count_mapped(ledger, segment, -1);
     segments->ended_start = start;
     segments->ended_size = segment->size;
     segments->ended_users = segment->users;
@@ -205,6 +239,7 @@ static void add_segment(struct ledger *ledger, const struct segment *added)
     if (segment != NULL) {
         *segment = *added;
         insert(&segments->tree, segment);
+        count_mapped(ledger, segment, 1);
     }
 }
 
@@ -315,12 +350,15 @@ bool segments_map(struct ledger *ledger, const struct event *event)
 {
     if (catalog_site(ledger->catalog, event->site) == NULL)
         return false;
-    if (event->size > 0)
-        add_segment(ledger, &(struct segment){.start = block_key_number(event->key),
-                                              .size = event->size,
-                                              .site = event->site,
-                                              .mapped = true,
-                                              .birth = ledger->counters.events});
+    if (event->size == 0)
+        return true;
+    add_segment(ledger, &(struct segment){.start = block_key_number(event->key),
+                                          .size = event->size,
+                                          .site = event->site,
+                                          .mapped = true,
+                                          .birth = ledger->counters.events});
+    if (ledger->segments.active && catalog_site(ledger->catalog, event->site)->space == SPACE_DEVICE)
+        note_moment(ledger, device_of(ledger, event->site), event->time_ns);
     return true;
 }
 

@@ -5,10 +5,10 @@
  * Costs nothing until a framework's first block. From then on a driver's block costs O(log n) more, and a
  * framework's block one search.
  *
- * The fullest moment of a device is when the driver's live bytes were highest, and of those moments the one
- * when the frameworks' were. Blocks and segments that are alive then and end later are kept until a fuller
- * moment comes, so that the moment can be looked at exactly; that is at most one kept for each that lived
- * then.
+ * The fullest moment of a device is when the driver's live bytes were highest, of those moments the one when
+ * the frameworks' were, and of those the one when most was mapped, since memory is created first and mapped
+ * then. Blocks and segments that are alive then and end later are kept until a fuller moment comes, so that
+ * the moment can be looked at exactly; that is at most one kept for each that lived then.
  */
 #ifndef LEDGER_SEGMENTS_H
 #define LEDGER_SEGMENTS_H
@@ -35,8 +35,9 @@ struct segment {
 /* The fullest moment of one device. */
 struct fullest {
     int device;
-    const struct space_record *driver, *framework; /* NULL until they exist */
-    uint64_t driver_bytes, framework_bytes;
+    const struct space_record *driver, *framework;        /* NULL until they exist */
+    uint64_t mapped_now;                                  /* bytes of all mappings on the device */
+    uint64_t driver_bytes, framework_bytes, mapped_bytes; /* at the moment */
     uint64_t time_ns, event; /* when, and the number of the last event before it */
     struct block_entry *blocks;
     struct segment *segments; /* that ended since */

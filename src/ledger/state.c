@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and res
 _Static_assert(sizeof(struct memory_sample) == 40, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct fullest) == 72, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct fullest) == 88, "a new field is to be saved and restored");
 _Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4, "the longest item fits");
 
 /* Where items go. */
@@ -182,7 +182,7 @@ static void save_segments(struct saving *saving)
     for (uint32_t i = 0; i < segments->fullest.count; i++) {
         const struct fullest *fullest = list_at(&segments->fullest, i);
         PUT(saving, FULLEST, device_value(fullest->device), fullest->driver_bytes, fullest->framework_bytes,
-            fullest->time_ns, fullest->event);
+            fullest->time_ns, fullest->event, fullest->mapped_bytes, fullest->mapped_now);
     }
     segments_each(saving->ledger, save_living_segment, saving);
     for (uint32_t i = 0; i < segments->fullest.count; i++) {

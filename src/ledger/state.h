@@ -29,7 +29,7 @@ struct segment;
  * releasable, stranded, largest free bytes, blocks, map (2) PINNER    site, stranded bytes, pieces, blocks
  *   SEGMENTS  1: they are kept; of the one that ended last: start, size, users
  *   FRAMEWORK name
- *   FULLEST   device, driver's and framework's bytes, time, event
+ *   FULLEST   device, driver's and framework's bytes, time, event, mapped bytes then and now
  *   SEGMENT   0, or 1 + the number of the FULLEST it is kept for; start, size, site, context, 1: mapped,
  * users, users then, then, birth KEPT_BLOCK  1 + the number of the FULLEST it is kept for, then as BLOCK
  */

@@ -33,7 +33,7 @@ struct world {
     struct row plain[PLAIN];
     bool mapped[CHUNKS], mapped_used[CHUNKS][ALLOCATORS];
     uint16_t range[ALLOCATORS][CHUNKS * CHUNK];
-    uint64_t driver_bytes, framework_bytes, time_ns;
+    uint64_t driver_bytes, framework_bytes, mapped_bytes, time_ns;
 };
 
 struct play {
@@ -42,6 +42,7 @@ struct play {
     uint64_t seed, time_ns;
     uint32_t names[ALLOCATORS], driver_site, vmm_site, sites[ALLOCATORS][SITES];
     uint16_t next_block;
+    bool has_framework;
     uint32_t site_of[UINT16_MAX];
 };
 
@@ -58,11 +59,15 @@ static void happen(struct play *play, struct event event)
     event.time_ns = play->time_ns += 10;
     assert_true(trace_books_apply(&play->books, &event, NULL));
     struct world *now = &play->now;
-    if (now->driver_bytes > play->fullest.driver_bytes ||
-        (now->driver_bytes == play->fullest.driver_bytes &&
-         now->framework_bytes > play->fullest.framework_bytes)) {
+    const struct world *then = &play->fullest;
+    bool more = now->driver_bytes != then->driver_bytes         ? now->driver_bytes > then->driver_bytes
+                : now->framework_bytes != then->framework_bytes ? now->framework_bytes > then->framework_bytes
+                                                                : now->mapped_bytes > then->mapped_bytes;
+    if (more) {
         now->time_ns = event.time_ns;
         play->fullest = *now;
+        if (!play->has_framework)
+            play->fullest.mapped_bytes = UINT64_MAX;
     }
 }
 
@@ -149,6 +154,7 @@ static void map_chunk(struct play *play, size_t index)
            (struct event){.type = EVENT_ALLOC, .site = play->vmm_site, .size = CHUNK * UNIT, .key = handle});
     happen(play, (struct event){.type = EVENT_RETAIN, .key = handle});
     play->now.mapped[index] = true;
+    play->now.mapped_bytes += CHUNK * UNIT;
     happen(play, (struct event){.type = EVENT_MAP,
                                 .site = play->vmm_site,
                                 .size = CHUNK * UNIT,
@@ -159,6 +165,7 @@ static void map_chunk(struct play *play, size_t index)
 static void unmap_chunk(struct play *play, size_t index)
 {
     play->now.mapped[index] = false;
+    play->now.mapped_bytes -= CHUNK * UNIT;
     memset(play->now.mapped_used[index], 0, sizeof play->now.mapped_used[index]);
     happen(play, (struct event){.type = EVENT_UNMAP,
                                 .key = block_key(KEY_ADDRESS, RANGE_START + index * CHUNK * UNIT)});
@@ -179,6 +186,7 @@ static void begin_block(struct play *play, int allocator, uint16_t *units, uint3
     for (uint32_t i = 0; i < count; i++)
         units[i] = block;
     play->now.framework_bytes += count * UNIT;
+    play->has_framework = true;
     happen(play, (struct event){.type = EVENT_ALLOC,
                                 .site = site,
                                 .size = count * UNIT,
