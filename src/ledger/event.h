@@ -30,7 +30,11 @@
     X(POOL, 42,                                                                                              \
       FIELD_KEY | FIELD_SIZE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES |                                        \
           FIELD_DEVICE) /* a memory pool's release threshold (size), reserved (total), unused of it (free)   \
-                         */
+                         */                                                                                  \
+    X(CONTEXT_MADE, 46, FIELD_DEVICE | FIELD_SIZE) /* a context that took so much of the device */           \
+    X(CODE_LOADED, 47, FIELD_DEVICE | FIELD_SIZE)  /* a module or library that did */                        \
+    X(PROCESSES, 48,                                                                                         \
+      FIELD_DEVICE | FIELD_SIZE | FIELD_TOTAL_BYTES) /* NVML's: this process's bytes, and all processes' */
 
 enum event_field {
     FIELD_SITE = 1 << 0,

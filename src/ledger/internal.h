@@ -47,11 +47,12 @@ struct ledger {
     struct ledger_counters counters;
     struct block_entry *blocks;
     struct pool block_pool;
-    struct list sites;  /* struct site_record, by catalog id */
-    struct list spaces; /* struct space_record */
-    struct list ooms;   /* struct oom */
-    struct list memory; /* struct memory_sample */
-    struct list pools;  /* struct pool_sample */
+    struct list sites;   /* struct site_record, by catalog id */
+    struct list spaces;  /* struct space_record */
+    struct list ooms;    /* struct oom */
+    uint32_t unanswered; /* of them: nothing of that size was granted since */
+    struct list devices; /* struct device_figures */
+    struct list pools;   /* struct pool_sample */
     struct segments segments;
 };
 
@@ -61,7 +62,18 @@ struct space_record *ledger_restore_space(struct ledger *ledger, const struct le
 struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id);
 struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth);
 
-/* Notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */
+/* ooms.c: notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */
 bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *site);
+/* After an allocation, while any is unanswered: it may be the answer. */
+void ledger_answer_ooms(struct ledger *ledger, const struct site_record *site, uint64_t bytes,
+                        uint64_t time_ns);
+
+/* devices.c: the driver's figures, and a memory pool's. False without room for another. */
+bool ledger_apply_figures(struct ledger *ledger, const struct event *event);
+bool ledger_apply_pool(struct ledger *ledger, const struct event *event);
+/* The device's, made where there are none; NULL without room. */
+struct device_figures *ledger_reach_device(struct ledger *ledger, int device);
+/* Living bytes of the driver layer's device memory. */
+uint64_t ledger_live_on(const struct ledger *ledger, int device);
 
 #endif

@@ -13,9 +13,6 @@
 #include "ledger/internal.h"
 #include "ledger/segments.h"
 
-#define MEMORY_SAMPLES_MAX 256 /* devices */
-#define POOL_SAMPLES_MAX   256
-
 /* The key of the table's first entry, which is no block and always there: uthash gives its table back with
  * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
 #define NO_BLOCK UINT64_MAX
@@ -55,7 +52,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->sites, arena, sizeof(struct site_record));
     list_init(&ledger->spaces, arena, sizeof(struct space_record));
     list_init(&ledger->ooms, arena, sizeof(struct oom));
-    list_init(&ledger->memory, arena, sizeof(struct memory_sample));
+    list_init(&ledger->devices, arena, sizeof(struct device_figures));
     list_init(&ledger->pools, arena, sizeof(struct pool_sample));
     segments_init(ledger);
     return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
@@ -228,6 +225,8 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
     count(site, &ledger->counters.allocs, 1);
     add_live(site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, false);
+    if (ledger->unanswered > 0)
+        ledger_answer_ooms(ledger, site, event->size, event->time_ns);
     return true;
 }
 
@@ -315,61 +314,6 @@ static bool apply_failed(struct ledger *ledger, const struct event *event)
     return event->type != EVENT_OOM || ledger_add_oom(ledger, event, site);
 }
 
-static uint64_t tracked_on(const struct ledger *ledger, int device)
-{
-    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
-        const struct space_record *space = list_at(&ledger->spaces, i);
-        if (space->is.layer == LAYER_DRIVER && space->is.kind == SPACE_DEVICE && space->is.device == device)
-            return space->is.totals.live_bytes;
-    }
-    return 0;
-}
-
-static bool apply_memory(struct ledger *ledger, const struct event *event)
-{
-    struct memory_sample *sample = NULL;
-    for (uint32_t i = 0; i < ledger->memory.count && sample == NULL; i++) {
-        struct memory_sample *known = list_at(&ledger->memory, i);
-        if (known->device == event->device)
-            sample = known;
-    }
-    if (sample == NULL && ledger->memory.count < MEMORY_SAMPLES_MAX)
-        sample = list_reach(&ledger->memory, ledger->memory.count);
-    if (sample == NULL)
-        return false;
-    *sample = (struct memory_sample){.device = event->device,
-                                     .time_ns = event->time_ns,
-                                     .free_bytes = event->free_bytes,
-                                     .total_bytes = event->total_bytes,
-                                     .tracked_bytes = tracked_on(ledger, event->device)};
-    return true;
-}
-
-static bool apply_pool(struct ledger *ledger, const struct event *event)
-{
-    struct pool_sample *sample = NULL;
-    uint64_t handle = block_key_number(event->key);
-    for (uint32_t i = 0; i < ledger->pools.count && sample == NULL; i++) {
-        struct pool_sample *known = list_at(&ledger->pools, i);
-        if (known->handle == handle && known->device == event->device)
-            sample = known;
-    }
-    if (sample == NULL && ledger->pools.count < POOL_SAMPLES_MAX)
-        sample = list_reach(&ledger->pools, ledger->pools.count);
-    if (sample == NULL)
-        return false;
-    uint64_t reserved = event->total_bytes, peak = sample->peak_reserved_bytes;
-    uint64_t unused = event->free_bytes < reserved ? event->free_bytes : reserved;
-    *sample = (struct pool_sample){.handle = handle,
-                                   .device = event->device,
-                                   .time_ns = event->time_ns,
-                                   .reserved_bytes = reserved,
-                                   .used_bytes = reserved - unused,
-                                   .threshold_bytes = event->size,
-                                   .peak_reserved_bytes = reserved > peak ? reserved : peak};
-    return true;
-}
-
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended)
 {
     bool applied = false;
@@ -395,10 +339,13 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
         ledger->counters.foreign_frees++;
         return true;
     case EVENT_MEMORY:
-        applied = apply_memory(ledger, event);
+    case EVENT_CONTEXT_MADE:
+    case EVENT_CODE_LOADED:
+    case EVENT_PROCESSES:
+        applied = ledger_apply_figures(ledger, event);
         break;
     case EVENT_POOL:
-        applied = apply_pool(ledger, event);
+        applied = ledger_apply_pool(ledger, event);
         break;
     case EVENT_MAP:
         applied = segments_map(ledger, event);

@@ -69,13 +69,18 @@ struct oom {
     uint32_t site;
     int32_t error;
     uint64_t requested_bytes, free_bytes, total_bytes;
-    uint64_t live_bytes; /* of the space that was asked */
+    uint64_t live_bytes;   /* of the space that was asked */
+    uint64_t driver_bytes; /* of the device that was asked: the driver layer's living device memory */
     uint32_t share_count;
     const struct share *shares; /* who held it, most bytes first */
     size_t layout_count;
     const struct layout *layouts; /* of the device that was asked: each allocator's, then */
     uint64_t
         pool_unused_bytes; /* of that device, reserved by memory pools and in no block, as far as known */
+    /* The first allocation afterwards, in the same space, of at least as much: when, 0 for none so far, and
+     * how much of the space was given back between the two. */
+    uint64_t granted_ns, freed_bytes;
+    uint64_t ended_bytes; /* that had ended in that space by then, for the ledger's own use */
 };
 
 /* The driver's figures for one memory pool. */
@@ -92,6 +97,17 @@ struct memory_sample {
     int device;
     uint64_t time_ns, free_bytes, total_bytes;
     uint64_t tracked_bytes; /* live then, in the driver layer's device space */
+};
+
+/* What is known of a device beyond blocks. Each sample's figures are of one moment. */
+struct device_figures {
+    int device;
+    struct memory_sample first, latest; /* total_bytes is 0 where there is none */
+    struct memory_sample fullest;       /* the one with most tracked bytes */
+    uint64_t contexts, context_bytes;   /* that were seen to take memory when they were made */
+    uint64_t code_loads, code_bytes;    /* modules and libraries that were */
+    /* NVML's: when, 0 for never; this process's bytes, and all processes'. */
+    uint64_t processes_ns, own_bytes, all_bytes;
 };
 
 /* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end.
@@ -124,9 +140,12 @@ size_t ledger_space_count(const struct ledger *ledger);
 const struct ledger_space *ledger_space(const struct ledger *ledger, size_t index);
 size_t ledger_oom_count(const struct ledger *ledger);
 const struct oom *ledger_oom(const struct ledger *ledger, size_t index);
-/* One per device: the latest. */
+/* One per device that anything is known of: all of it, and the latest sample. */
 size_t ledger_memory_count(const struct ledger *ledger);
+const struct device_figures *ledger_device(const struct ledger *ledger, size_t index);
 const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t index);
+/* NULL when nothing is known of that device. */
+const struct device_figures *ledger_figures_of(const struct ledger *ledger, int device);
 /* One per pool: the latest. In the order they were first seen. */
 size_t ledger_pool_count(const struct ledger *ledger);
 const struct pool_sample *ledger_pool(const struct ledger *ledger, size_t index);

@@ -134,19 +134,36 @@ static const char *restore_block(const struct item *item)
     return ledger_restore_block(item->ledger, &block, item->values[6]) == NULL ? out_of_place : NULL;
 }
 
+/* From `values` on: time, free, total, tracked bytes. */
+static struct memory_sample read_sample(int device, const uint64_t *values)
+{
+    return (struct memory_sample){.device = device,
+                                  .time_ns = values[0],
+                                  .free_bytes = values[1],
+                                  .total_bytes = values[2],
+                                  .tracked_bytes = values[3]};
+}
+
 static const char *restore_memory(const struct item *item)
 {
     const uint64_t *values = item->values;
     if (!is_device(values[0]))
         return out_of_range;
-    struct memory_sample *sample = list_reach(&item->ledger->memory, item->ledger->memory.count);
-    if (sample == NULL)
+    int device = device_of(values[0]);
+    struct device_figures *figures = ledger_reach_device(item->ledger, device);
+    if (figures == NULL)
         return no_memory;
-    *sample = (struct memory_sample){.device = device_of(values[0]),
-                                     .time_ns = values[1],
-                                     .free_bytes = values[2],
-                                     .total_bytes = values[3],
-                                     .tracked_bytes = values[4]};
+    *figures = (struct device_figures){.device = device,
+                                       .latest = read_sample(device, values + 1),
+                                       .first = read_sample(device, values + 5),
+                                       .fullest = read_sample(device, values + 9),
+                                       .contexts = values[13],
+                                       .context_bytes = values[14],
+                                       .code_loads = values[15],
+                                       .code_bytes = values[16],
+                                       .processes_ns = values[17],
+                                       .own_bytes = values[18],
+                                       .all_bytes = values[19]};
     return NULL;
 }
 
@@ -190,8 +207,13 @@ static const char *restore_oom(const struct item *item)
                         .total_bytes = values[5],
                         .live_bytes = values[6],
                         .pool_unused_bytes = values[7],
+                        .driver_bytes = values[10],
+                        .granted_ns = values[11],
+                        .freed_bytes = values[12],
+                        .ended_bytes = values[13],
                         .shares = shares,
                         .layouts = layouts};
+    ledger->unanswered += oom->granted_ns == 0;
     *item->restoring = (struct ledger_restoring){.oom = oom,
                                                  .shares = shares,
                                                  .shares_left = (uint32_t)values[8],

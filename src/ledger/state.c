@@ -14,9 +14,10 @@ _Static_assert(sizeof(struct totals) == 64, "a new field is to be saved and rest
 _Static_assert(sizeof(struct ledger_counters) == 64, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct site_record) == 136, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct oom) == 88, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct oom) == 120, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct memory_sample) == 40, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct device_figures) == 184, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct fullest) == 88, "a new field is to be saved and restored");
@@ -108,9 +109,14 @@ static void save_blocks(const struct saving *saving)
 static void save_samples(const struct saving *saving)
 {
     for (size_t i = 0; i < ledger_memory_count(saving->ledger); i++) {
-        const struct memory_sample *memory = ledger_memory(saving->ledger, i);
-        PUT(saving, MEMORY, device_value(memory->device), memory->time_ns, memory->free_bytes,
-            memory->total_bytes, memory->tracked_bytes);
+        const struct device_figures *device = ledger_device(saving->ledger, i);
+        const struct memory_sample *latest = &device->latest, *first = &device->first,
+                                   *fullest = &device->fullest;
+        PUT(saving, MEMORY, device_value(device->device), latest->time_ns, latest->free_bytes,
+            latest->total_bytes, latest->tracked_bytes, first->time_ns, first->free_bytes, first->total_bytes,
+            first->tracked_bytes, fullest->time_ns, fullest->free_bytes, fullest->total_bytes,
+            fullest->tracked_bytes, device->contexts, device->context_bytes, device->code_loads,
+            device->code_bytes, device->processes_ns, device->own_bytes, device->all_bytes);
     }
     for (size_t i = 0; i < ledger_pool_count(saving->ledger); i++) {
         const struct pool_sample *pool = ledger_pool(saving->ledger, i);
@@ -153,7 +159,8 @@ static void save_ooms(const struct saving *saving)
     for (size_t i = 0; i < ledger_oom_count(saving->ledger); i++) {
         const struct oom *oom = ledger_oom(saving->ledger, i);
         PUT(saving, OOM, oom->time_ns, oom->site, (uint32_t)oom->error, oom->requested_bytes, oom->free_bytes,
-            oom->total_bytes, oom->live_bytes, oom->pool_unused_bytes, oom->share_count, oom->layout_count);
+            oom->total_bytes, oom->live_bytes, oom->pool_unused_bytes, oom->share_count, oom->layout_count,
+            oom->driver_bytes, oom->granted_ns, oom->freed_bytes, oom->ended_bytes);
         for (uint32_t share = 0; share < oom->share_count; share++)
             PUT(saving, SHARE, oom->shares[share].site, oom->shares[share].bytes, oom->shares[share].blocks);
         for (size_t layout = 0; layout < oom->layout_count; layout++)

@@ -202,9 +202,17 @@ static void write_ooms(struct json *json, const struct report *report)
         write_holdings(json, row->holdings, row->count);
         json_layouts(json, "frameworks", report, row->oom->layouts, row->oom->layout_count);
         emit_u64(json, "pool_unused_bytes", row->oom->pool_unused_bytes);
+        emit_u64(json, "releasable_bytes", row->releasable_bytes);
+        emit_u64(json, "stranded_bytes", row->stranded_bytes);
+        emit_known(json, "elsewhere_bytes", row->oom->total_bytes > 0, row->elsewhere_bytes);
+        emit_known(json, "largest_request_bytes", row->largest_known, row->largest_bytes);
+        emit_string(json, "cause", oom_cause_names[row->cause]);
         emit_string(json, "verdict", row->verdict);
         emit_string(json, "advice", row->advice);
-        emit_bool(json, "went_on", row->went_on);
+        emit_bool(json, "went_on", row->outcome != OOM_ENDED);
+        emit_string(json, "outcome", oom_outcome_names[row->outcome]);
+        emit_known(json, "granted_time_ns", row->outcome == OOM_GRANTED, row->oom->granted_ns);
+        emit_known(json, "freed_before_granted_bytes", row->outcome == OOM_GRANTED, row->oom->freed_bytes);
         emit_close(json, '}');
     }
     emit_close(json, ']');

@@ -110,15 +110,51 @@ struct growing {
     uint64_t exhausted_ns; /* from the end of the run until the device is full, by this growth alone */
 };
 
+/* Why a request was refused. X(symbol, name in JSON) */
+#define OOM_CAUSES(X)                                                                                        \
+    X(UNKNOWN, "unknown")       /* the driver did not say how much was free */                               \
+    X(HOST, "host")             /* host memory was asked for, not the device's */                            \
+    X(TOO_LARGE, "too_large")   /* more than the whole device has */                                         \
+    X(OWN_LIMIT, "own_limit")   /* the framework refused it itself: the driver was not in want */            \
+    X(LIMIT, "limit")           /* the driver had enough and refused: a limit, or no single range */         \
+    X(CACHED, "cached")         /* what this process's caches would give back would have been enough */      \
+    X(FRAGMENTED, "fragmented") /* what is free in its caches would, were it not in pieces */                \
+    X(ELSEWHERE, "elsewhere")   /* what this process did not allocate is in the way */                       \
+    X(FULL, "full")
+
+#define AS_CAUSE(symbol, name) OOM_##symbol,
+enum oom_cause { OOM_CAUSES(AS_CAUSE) OOM_CAUSE_COUNT };
+#undef AS_CAUSE
+
+extern const char *const oom_cause_names[OOM_CAUSE_COUNT];
+
+/* What became of a refused request. X(symbol, name in JSON) */
+#define OOM_OUTCOMES(X)                                                                                      \
+    X(GRANTED, "granted") /* as much, of the same memory, was granted later */                               \
+    X(WENT_ON, "went_on") /* only smaller requests were */                                                   \
+    X(ENDED, "ended")     /* none was */
+
+#define AS_OUTCOME(symbol, name) OOM_##symbol,
+enum oom_outcome { OOM_OUTCOMES(AS_OUTCOME) OOM_OUTCOME_COUNT };
+#undef AS_OUTCOME
+
+extern const char *const oom_outcome_names[OOM_OUTCOME_COUNT];
+
 struct out_of_memory {
     const struct oom *oom;
     uint32_t site; /* index in `sites` */
     size_t count;
     const struct holding *holdings;
     struct line_list lines;
+    /* In the caches of frameworks: what they would give back, and what is free and they would not. */
+    uint64_t releasable_bytes, stranded_bytes;
+    uint64_t elsewhere_bytes; /* in use on the device, and in no block or memory pool of this process */
+    bool largest_known;
+    uint64_t largest_bytes; /* the most that would have been granted at that moment */
+    enum oom_cause cause;
+    enum oom_outcome outcome;
     const char *verdict; /* one sentence */
     const char *advice;  /* what to try; NULL: nothing to say */
-    bool went_on;        /* an allocation succeeded afterwards */
 };
 
 struct device_memory {
@@ -183,6 +219,17 @@ bool report_collect(struct report *report,
 /* peaks.c: the peak that matters most: of device memory if there is any, and the highest. NULL: there is
  * none. */
 const struct peak *report_main_peak(const struct report *report);
+
+/* oom_verdict.c: fills in everything from `releasable_bytes` on but the outcome. `before` is the one before
+ * it, or NULL. False: memory ran out. */
+bool report_judge_oom(struct report *report, struct out_of_memory *row, const struct out_of_memory *before);
+
+/* allocators.c: a framework's allocator by the id of its name. */
+struct allocator_words {
+    const char *name;
+    const char *release; /* how a program gives back what is releasable; NULL: unknown */
+};
+struct allocator_words report_allocator(const struct report *report, uint32_t string);
 
 /* frameworks.c: that of one allocator; NULL: it has none. */
 const struct layout *report_layout_of(const struct layout *layouts, size_t count, uint32_t allocator);

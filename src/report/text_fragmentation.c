@@ -9,34 +9,14 @@
 
 enum { LABEL = 2, VALUE = 20, SEGMENTS_SHOWN = 8, PINNERS_SHOWN = 8, PINNERS_NAMED = 2 };
 
-/* Allocators by the names that reports know them by. */
-static const struct {
-    const char *name, *shown;
-    const char *release; /* how a program gives back what is releasable; NULL: unknown */
-} known[] = {
-    {"pytorch", "PyTorch", "torch.cuda.empty_cache()"},
-};
-
-static size_t index_of(const char *name)
-{
-    size_t i = 0;
-    while (i < sizeof known / sizeof known[0] && strcmp(known[i].name, name) != 0)
-        i++;
-    return i;
-}
-
 static const char *name_of(const struct report *report, const struct layout *layout)
 {
-    const char *name = catalog_string(report->input->catalog, layout->allocator);
-    size_t i = index_of(name ? name : "?");
-    return i < sizeof known / sizeof known[0] ? known[i].shown : name && name[0] ? name : "(no name)";
+    return report_allocator(report, layout->allocator).name;
 }
 
 static const char *release_of(const struct report *report, const struct layout *layout)
 {
-    const char *name = catalog_string(report->input->catalog, layout->allocator);
-    size_t i = index_of(name ? name : "?");
-    return i < sizeof known / sizeof known[0] ? known[i].release : NULL;
+    return report_allocator(report, layout->allocator).release;
 }
 
 static uint64_t free_in(const struct layout *layout)

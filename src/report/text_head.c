@@ -1,4 +1,4 @@
-/* The top of the text report: what ran, how it ended, out of memory if it was, and the headline figures. */
+/* The top of the text report: what ran, how it ended, and the headline figures. */
 #include <string.h>
 
 #include "report/text.h"
@@ -31,106 +31,6 @@ void text_head(struct text *text)
     words_time(&words, process->duration_ns);
     words_add(&words, ", %s", ends[process->end]);
     text_line(text, &words);
-}
-
-/* One row of "label   text". */
-enum { LABEL_COLUMN = 2, VALUE_COLUMN = 14 };
-
-static void label(struct words *words, const char *name)
-{
-    words_add(words, "%*s%s", LABEL_COLUMN, "", name);
-    words_column(words, VALUE_COLUMN);
-}
-
-static void say_figures(struct text *text, const struct out_of_memory *row)
-{
-    struct words words = {0};
-    label(&words, "free then");
-    if (row->oom->total_bytes) {
-        words_size(&words, row->oom->free_bytes);
-        words_add(&words, " of ");
-        words_size(&words, row->oom->total_bytes);
-    } else {
-        words_add(&words, "unknown");
-    }
-    words_add(&words, "; this process held ");
-    words_size(&words, row->oom->live_bytes);
-    text_line(text, &words);
-}
-
-static void say_holders(struct text *text, const struct out_of_memory *row, size_t most)
-{
-    struct words words = {0};
-    for (size_t i = 0; i < row->lines.count && i < most; i++) {
-        const struct source_line *line = &row->lines.lines[i];
-        label(&words, i == 0 ? "held by" : "");
-        words_size(&words, line->bytes);
-        words_column(&words, VALUE_COLUMN + 11);
-        words_share(&words, line->bytes, row->oom->live_bytes);
-        words_column(&words, VALUE_COLUMN + 18);
-        text_title(text, &words, line->site);
-        words_add(&words, ", ");
-        words_count(&words, line->blocks, "block");
-        text_line(text, &words);
-    }
-}
-
-static void say_request(struct words *words, const struct report *report, const struct out_of_memory *row)
-{
-    const struct report_site *site = &report->sites[row->site];
-    words_add(words, "%s asked for ", site->api ? site->api : "?");
-    words_size(words, row->oom->requested_bytes);
-    words_add(words, space_infos[site->key->space].per_device ? " on " : " of ");
-    words_space(words, site->key->space, site->key->device);
-    words_add(words, " at ");
-    words_time(words, row->oom->time_ns);
-}
-
-static void say_oom(struct text *text, const struct out_of_memory *row, size_t holders)
-{
-    struct words words = {0};
-    label(&words, "asked by");
-    text_title(text, &words, row->site);
-    text_line(text, &words);
-    say_figures(text, row);
-    text_wrap(text, "  verdict", VALUE_COLUMN, row->verdict);
-    text_wrap(text, "  try", VALUE_COLUMN, row->advice);
-    say_holders(text, row, holders);
-    text_wrap(text, "  afterwards", VALUE_COLUMN,
-              row->went_on ? "The program went on: later allocations succeeded."
-                           : "No allocation succeeded after this one.");
-}
-
-void text_out_of_memory(struct text *text)
-{
-    const struct report *report = text->report;
-    struct words words = {0};
-    if (report->oom_count == 0)
-        return;
-    const struct out_of_memory *last = &report->ooms[report->oom_count - 1];
-    text_line(text, &words);
-    words_add(&words, "OUT OF MEMORY");
-    if (report->oom_count > 1)
-        words_add(&words, ", %llu times, the last", (unsigned long long)report->oom_count);
-    words_add(&words, ": ");
-    say_request(&words, report, last);
-    text_line(text, &words);
-    say_oom(text, last, 3);
-}
-
-void text_every_oom(struct text *text)
-{
-    struct words words = {0};
-    if (text->report->oom_count < 2)
-        return;
-    text_line(text, &words);
-    text_say(text, "Every out-of-memory moment");
-    for (size_t i = 0; i < text->report->oom_count; i++) {
-        words_add(&words, "%llu. ", (unsigned long long)i + 1);
-        say_request(&words, text->report, &text->report->ooms[i]);
-        text_line(text, &words);
-        say_oom(text, &text->report->ooms[i], text->options.full ? SIZE_MAX : 3);
-    }
 }
 
 /* Device memory first, the largest peak first; what is not ours last. */

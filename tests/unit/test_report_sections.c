@@ -115,46 +115,6 @@ static void test_rest_of_the_device_is_told_only_from_figures_of_one_moment(void
     }
 }
 
-static void test_verdict_follows_from_the_figures(void **state)
-{
-    (void)state;
-    static const struct {
-        enum space_kind space;
-        uint64_t live, requested, free_bytes, total_bytes;
-        const char *says;
-    } moments[] = {
-        {SPACE_DEVICE, 7 * GIB, 2 * GIB, GIB / 2, 8 * GIB, "Really full: 1.50 GiB were missing"},
-        {SPACE_DEVICE, 7 * GIB, GIB / 4, GIB / 2, 8 * GIB, "Not full: 512.0 MiB were free"},
-        {SPACE_DEVICE, 1 * GIB, 2 * GIB, GIB, 8 * GIB,
-         "of 7.00 GiB in use its recorded allocations are 1.00 GiB"},
-        {SPACE_DEVICE, 1 * GIB, 9 * GIB, GIB, 8 * GIB, "More than the whole device has (8.00 GiB)"},
-        {SPACE_DEVICE, 1 * GIB, 2 * GIB, 0, 0, "Unknown"},
-        {SPACE_PINNED, 1 * GIB, 2 * GIB, 7 * GIB, 8 * GIB, "refused host memory"},
-    };
-    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
-        struct books books;
-        books_open(&books);
-        bool pinned = moments[i].space == SPACE_PINNED;
-        uint32_t site = books_site(&books, "api", pinned ? FAMILY_PINNED : FAMILY_PLAIN, moments[i].space,
-                                   pinned ? -1 : 0, NULL, 0);
-        books_alloc(&books, site, 2 * MIB, moments[i].live, MS);
-        books_event(&books, (struct event){.type = EVENT_OOM,
-                                           .site = site,
-                                           .size = moments[i].requested,
-                                           .error = 2,
-                                           .time_ns = 2 * MS,
-                                           .free_bytes = moments[i].free_bytes,
-                                           .total_bytes = moments[i].total_bytes});
-        json_t *json = books_json(&books);
-        assert_has(json_text_at(json, "ooms.0.verdict"), moments[i].says);
-        assert_int_equal(json_at(json, "ooms.0.live_bytes"), moments[i].live);
-        assert_int_equal(json_is_null(json_node(json, "ooms.0.free_bytes")), moments[i].total_bytes == 0);
-        assert_true(json_is_false(json_node(json, "ooms.0.went_on")));
-        json_decref(json);
-        books_close(&books);
-    }
-}
-
 static void test_memory_owned_elsewhere_and_inside_other_blocks_is_in_no_total(void **state)
 {
     (void)state;
@@ -188,7 +148,6 @@ int main(void)
         cmocka_unit_test(test_footprint_counts_each_granule_once),
         cmocka_unit_test(test_peaks_are_one_for_each_space_that_had_any),
         cmocka_unit_test(test_rest_of_the_device_is_told_only_from_figures_of_one_moment),
-        cmocka_unit_test(test_verdict_follows_from_the_figures),
         cmocka_unit_test(test_memory_owned_elsewhere_and_inside_other_blocks_is_in_no_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
