@@ -1,6 +1,6 @@
 # build/libgpumemtrace.so: what is preloaded. Needs nothing but libc; libunwind is opened at run time, libiberty (for
 # its demangler) is an archive.
-LIB_SOURCES := $(SHARED_SOURCES) src/trace/log.c src/trace/writer.c \
+LIB_SOURCES := $(SHARED_SOURCES) src/trace/log.c src/trace/own_file.c src/trace/writer.c \
 	$(sort $(wildcard src/capture/*.c src/hooks/*.c src/hooks/*.S src/preload/*.c))
 LIB_OBJECTS := $(call objects,lib,$(LIB_SOURCES))
 

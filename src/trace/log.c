@@ -69,13 +69,14 @@ static bool is_beyond_file_limit(uint64_t end)
 }
 
 /* 0 or an errno. */
-static int write_at(const struct trace_log *log, const void *bytes, uint64_t count, uint64_t offset)
+static int write_at(struct trace_log *log, const void *bytes, uint64_t count, uint64_t offset)
 {
     if (count > 0 && is_beyond_file_limit(offset + count))
         return EFBIG;
+    int fd = count > 0 ? own_file_fd(&log->file) : -1;
     for (uint64_t done = 0; done < count;) {
         ssize_t wrote =
-            pwrite(log->fd, (const uint8_t *)bytes + done, (size_t)(count - done), (off_t)(offset + done));
+            pwrite(fd, (const uint8_t *)bytes + done, (size_t)(count - done), (off_t)(offset + done));
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
@@ -96,7 +97,7 @@ static int reserve(struct trace_log *log, uint64_t end)
         return 0;
     if (is_beyond_file_limit(end))
         return EFBIG;
-    if (fallocate(log->fd, 0, (off_t)*reserved_end, (off_t)(end - *reserved_end)) != 0) {
+    if (fallocate(own_file_fd(&log->file), 0, (off_t)*reserved_end, (off_t)(end - *reserved_end)) != 0) {
         if (errno != EOPNOTSUPP && errno != ENOSYS)
             return errno;
         for (uint64_t at = *reserved_end; at < end; at += sizeof zeros) {
@@ -110,9 +111,10 @@ static int reserve(struct trace_log *log, uint64_t end)
 }
 
 /* MAP_FAILED and errno, or a shared map that a forked child does not get: it must not reach the file. */
-static void *map_shared(const struct trace_log *log, uint64_t start, uint64_t end)
+static void *map_shared(struct trace_log *log, uint64_t start, uint64_t end)
 {
-    void *map = mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_SHARED, log->fd, (off_t)start);
+    void *map =
+        mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_SHARED, own_file_fd(&log->file), (off_t)start);
     if (map != MAP_FAILED)
         madvise(map, end - start, MADV_DONTFORK);
     return map;
@@ -256,7 +258,7 @@ static int begin_mapped(struct trace_log *log)
 
 static int begin_file(struct trace_log *log, const struct process_info *process)
 {
-    int error = allocates(log->fd) ? begin_mapped(log) : ENODEV;
+    int error = allocates(own_file_fd(&log->file)) ? begin_mapped(log) : ENODEV;
     if (error == ENODEV || error == EINVAL || error == EACCES || error == EPERM) {
         if (log->header != NULL)
             munmap(log->header, TRACE_HEADER_SIZE);
@@ -279,8 +281,7 @@ static void forget(struct trace_log *log)
     unmap_window(log);
     if (log->header != NULL)
         munmap(log->header, TRACE_HEADER_SIZE);
-    if (log->is_open)
-        close(log->fd);
+    own_file_close(&log->file);
     log->header = NULL;
     log->is_open = false;
 }
@@ -292,9 +293,9 @@ int trace_log_open(struct trace_log *log, const char *path, const struct process
     *log = (struct trace_log){.half_bytes = half_bytes, .position = TRACE_HEADER_SIZE};
     if (half_bytes == 0)
         return log->error = EFBIG;
-    log->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (log->fd < 0)
-        return log->error = errno;
+    log->error = own_file_create(&log->file, path);
+    if (log->error != 0)
+        return log->error;
     log->is_open = true;
     log->error = begin_file(log, process);
     if (log->error != 0) {
@@ -397,7 +398,7 @@ void trace_log_check(struct trace_log *log)
 {
     struct stat status;
     uint64_t least = log->is_mapped ? log->window_end : log->position;
-    if (log->is_open && log->end == TRACE_LOG_GOES_ON && fstat(log->fd, &status) == 0 &&
+    if (log->is_open && log->end == TRACE_LOG_GOES_ON && fstat(own_file_fd(&log->file), &status) == 0 &&
         (uint64_t)status.st_size < least)
         fail(log, TRACE_LOG_CUT, EFAULT);
 }
@@ -411,9 +412,10 @@ void trace_log_close(struct trace_log *log, uint64_t end_ns)
         STORE_HEADER(log, state, TRACE_EXITED) == 0) {
         unmap_window(log);
         /* Nothing to be done when these fail: the reader does not look at what is not committed. */
-        (void)!ftruncate(log->fd, (off_t)log->position);
+        int fd = own_file_fd(&log->file);
+        (void)!ftruncate(fd, (off_t)log->position);
         if (log->generation & 1)
-            (void)!fallocate(log->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, TRACE_HEADER_SIZE,
+            (void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, TRACE_HEADER_SIZE,
                              (off_t)(log->half_bytes - TRACE_HEADER_SIZE));
     }
     forget(log);

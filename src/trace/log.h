@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "gpumemtrace/trace.h"
+#include "trace/own_file.h"
 #include "trace/process_info.h"
 
 /* Records that are put within this time of a check do without one. */
@@ -38,7 +39,7 @@ enum trace_log_end {
 };
 
 struct trace_log {
-    int fd;
+    struct own_file file;
     bool is_open; /* false in zeroed memory, too */
     enum trace_log_end end;
     int error;                   /* errno that ended it, 0 while all is well */

@@ -114,7 +114,7 @@ static void test_the_file_is_its_owners_alone(void **state)
     umask(mask);
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_mode, S_IFREG | 0600);
-    assert_int_equal(fcntl(writer.log.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fcntl(writer.log.file.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     trace_writer_close(&writer, 0);
 }
 
