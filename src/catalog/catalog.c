@@ -165,7 +165,9 @@ uint32_t catalog_add_module(struct catalog *catalog, const struct module *module
     copy.file_mtime_ns = module->file_mtime_ns;
     copy.build_id_bytes = module->build_id_bytes < BUILD_ID_MAX ? module->build_id_bytes : BUILD_ID_MAX;
     memcpy(copy.build_id, module->build_id, copy.build_id_bytes);
-    return add_plain(&catalog->modules, &copy, sizeof copy, sizeof copy, is_new);
+    bool is_identified = copy.file_size != 0 || copy.build_id_bytes != 0;
+    size_t key_bytes = is_identified ? offsetof(struct module, bias) : sizeof copy;
+    return add_plain(&catalog->modules, &copy, sizeof copy, key_bytes, is_new);
 }
 
 uint32_t catalog_add_frame(struct catalog *catalog, const struct frame *frame, bool *is_new)

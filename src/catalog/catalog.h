@@ -70,14 +70,17 @@ extern const struct space_info space_infos[SPACE_COUNT];
 extern const struct family_info family_infos[FAMILY_COUNT];
 extern const char *const layer_names[LAYER_COUNT];
 
+/* A file that is unloaded and loaded again, perhaps elsewhere, stays the same module, so that its frames do:
+ * one that can be told by its size or build-id is known by what comes before `bias`, any other by all. */
 struct module {
     const char *path;
-    uint64_t bias;  /* run-time address minus the address in the file's program headers */
-    uint64_t start; /* the mapped range, [start, end) */
-    uint64_t end;
     uint64_t file_size, file_mtime_ns; /* 0 when the file could not be examined */
     uint32_t build_id_bytes;           /* 0 when it has none */
     uint8_t build_id[BUILD_ID_MAX];
+    /* Where it was when it was first seen: */
+    uint64_t bias;  /* run-time address minus the address in the file's program headers */
+    uint64_t start; /* the mapped range, [start, end) */
+    uint64_t end;
 };
 
 enum frame_kind { FRAME_NATIVE, FRAME_PYTHON };

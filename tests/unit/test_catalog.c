@@ -85,11 +85,11 @@ static struct module example_module(const char *path)
 }
 
 /* Each row changes one thing that makes another module of it. */
-static void test_modules_are_equal_when_all_their_facts_are(void **state)
+static void test_modules_are_equal_when_all_facts_of_their_files_are(void **state)
 {
     bool is_new;
     char path[] = "/lib/a.so", same_path[] = "/lib/a.so";
-    struct module module = example_module(path), other[8];
+    struct module module = example_module(path), other[5];
     assert_int_equal(catalog_add_module(*state, &module, &is_new), 0);
     assert_true(is_new);
     module.path = same_path;
@@ -99,13 +99,10 @@ static void test_modules_are_equal_when_all_their_facts_are(void **state)
     for (size_t i = 0; i < COUNT_OF(other); i++)
         other[i] = example_module(path);
     other[0].path = "/lib/b.so";
-    other[1].bias++;
-    other[2].start++;
-    other[3].end++;
-    other[4].file_size++;
-    other[5].file_mtime_ns++;
-    other[6].build_id_bytes = 2;
-    other[7].build_id[2]++;
+    other[1].file_size++;
+    other[2].file_mtime_ns++;
+    other[3].build_id_bytes = 2;
+    other[4].build_id[2]++;
     for (uint32_t i = 0; i < COUNT_OF(other); i++)
         assert_int_equal(catalog_add_module(*state, &other[i], NULL), i + 1);
     const struct module *kept = catalog_module(*state, 0);
@@ -115,6 +112,30 @@ static void test_modules_are_equal_when_all_their_facts_are(void **state)
     assert_int_equal(kept->build_id_bytes, 3);
     assert_memory_equal(kept->build_id, module.build_id, 3);
     assert_null(catalog_module(*state, COUNT_OF(other) + 1));
+}
+
+static void test_a_module_loaded_again_elsewhere_is_the_same(void **state)
+{
+    struct module module = example_module("/lib/a.so");
+    assert_int_equal(catalog_add_module(*state, &module, NULL), 0);
+    module.bias = module.start = 0x9000;
+    module.end = 0xa000;
+    assert_int_equal(catalog_add_module(*state, &module, NULL), 0);
+    assert_int_equal(catalog_module(*state, 0)->bias, 0x1000);
+}
+
+/* What cannot be told by its file is told by its place. */
+static void test_modules_without_a_file_are_told_apart_by_place(void **state)
+{
+    struct module module = {.path = "[vdso]", .bias = 0x1000, .start = 0x1000, .end = 0x2000}, other[3];
+    assert_int_equal(catalog_add_module(*state, &module, NULL), 0);
+    for (size_t i = 0; i < COUNT_OF(other); i++)
+        other[i] = module;
+    other[0].bias++;
+    other[1].start++;
+    other[2].end++;
+    for (uint32_t i = 0; i < COUNT_OF(other); i++)
+        assert_int_equal(catalog_add_module(*state, &other[i], NULL), i + 1);
 }
 
 static void test_a_frame_is_what_its_kind_says(void **state)
@@ -217,7 +238,7 @@ static int add_one_of_each(struct catalog *catalog, uint32_t number, uint32_t co
     struct module module = example_module("/lib/a.so");
     struct frame frame = {.kind = FRAME_NATIVE, .offset = number};
     struct site_key site = {.stack = number};
-    module.bias = number;
+    module.file_size = number + 1;
     uint32_t ids[5] = {add_text(catalog, text, NULL), catalog_add_module(catalog, &module, NULL),
                        catalog_add_frame(catalog, &frame, NULL), catalog_add_stack(catalog, &number, 1, NULL),
                        catalog_add_site(catalog, &site, NULL)};
@@ -300,7 +321,9 @@ int main(void)
         WITH_CATALOG(test_a_string_is_stored_once_and_numbered_from_zero),
         WITH_CATALOG(test_strings_are_told_apart_by_their_bytes_and_length),
         WITH_CATALOG(test_a_string_is_a_copy),
-        WITH_CATALOG(test_modules_are_equal_when_all_their_facts_are),
+        WITH_CATALOG(test_modules_are_equal_when_all_facts_of_their_files_are),
+        WITH_CATALOG(test_a_module_loaded_again_elsewhere_is_the_same),
+        WITH_CATALOG(test_modules_without_a_file_are_told_apart_by_place),
         WITH_CATALOG(test_a_frame_is_what_its_kind_says),
         WITH_CATALOG(test_a_stack_is_its_frames_in_their_order),
         WITH_CATALOG(test_every_part_of_a_site_tells_it_apart),
