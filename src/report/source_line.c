@@ -12,7 +12,8 @@
 #include "report/text.h"
 
 #define FILE_MAX   (8 << 20)
-#define READ_BYTES 1024 /* on the stack of whichever thread exits */
+#define TOTAL_MAX  (UINT64_C(512) << 20) /* of one report: it may name many lines of many large files */
+#define READ_BYTES 1024                  /* on the stack of whichever thread exits */
 
 /* A file changed after the recording began may say something else at that line now. */
 static bool is_usable(int fd, uint64_t start_realtime_ns)
@@ -24,8 +25,8 @@ static bool is_usable(int fd, uint64_t start_realtime_ns)
     return start_realtime_ns == 0 || changed_ns <= start_realtime_ns;
 }
 
-/* Copies line number `wanted`, from 1. */
-static bool read_line(int fd, int wanted, char *line, size_t bytes)
+/* Copies line number `wanted`, from 1; counts what it reads. */
+static bool read_line(int fd, int wanted, char *line, size_t bytes, uint64_t *read_bytes)
 {
     char chunk[READ_BYTES];
     int number = 1;
@@ -36,6 +37,7 @@ static bool read_line(int fd, int wanted, char *line, size_t bytes)
             continue;
         if (got < 0)
             return false;
+        *read_bytes += (uint64_t)got;
         for (ssize_t i = 0; i < got && number <= wanted; i++) {
             if (chunk[i] == '\n')
                 number++;
@@ -60,15 +62,16 @@ static void trim(char *line)
     line[end - start] = '\0';
 }
 
-bool source_line(const struct report *report, const struct named_frame *frame, char *line, size_t bytes)
+bool source_line(struct text *text, const struct named_frame *frame, char *line, size_t bytes)
 {
-    if (!frame->file || frame->line <= 0)
+    const struct report_input *input = text->report->input;
+    if (!frame->file || frame->line <= 0 || text->source_bytes > TOTAL_MAX)
         return false;
-    int fd = regular_file_open(report->input->source_root, frame->file);
+    int fd = regular_file_open(input->source_root, frame->file);
     if (fd < 0)
         return false;
-    bool found =
-        is_usable(fd, report->input->process->start_realtime_ns) && read_line(fd, frame->line, line, bytes);
+    bool found = is_usable(fd, input->process->start_realtime_ns) &&
+                 read_line(fd, frame->line, line, bytes, &text->source_bytes);
     close(fd);
     if (found)
         trim(line);

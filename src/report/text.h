@@ -15,7 +15,8 @@ struct text {
     const struct report *report;
     struct output *out;
     struct report_text_options options;
-    int lines; /* printed so far */
+    int lines;             /* printed so far */
+    uint64_t source_bytes; /* read so far, for lines of the reader's code */
 };
 
 /* Prints and empties `words`. */
@@ -64,6 +65,6 @@ int text_function_columns(const struct text *text);
 
 /* source_line.c: the text of a line of the reader's code, if its file is there, readable and not newer than
  * the recording. Without stdio or malloc. False: it is not to be had. */
-bool source_line(const struct report *report, const struct named_frame *frame, char *line, size_t bytes);
+bool source_line(struct text *text, const struct named_frame *frame, char *line, size_t bytes);
 
 #endif

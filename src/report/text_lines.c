@@ -55,7 +55,7 @@ static const char *language(const struct named_frame *frame)
 }
 
 /* What of the reader's own native code the line goes through: "in C++ arena.h:41 in Arena<float>::grow". */
-static bool add_native(struct words *words, const struct text *text, const struct source_line *line)
+static bool add_native(struct words *words, struct text *text, const struct source_line *line)
 {
     const struct report_site *site = &text->report->sites[line->site];
     const struct named_frame *native = report_own_frame(text->report, site->stack, FRAME_NATIVE);
@@ -67,7 +67,7 @@ static bool add_native(struct words *words, const struct text *text, const struc
     return true;
 }
 
-static bool add_caller(struct words *words, const struct text *text, const struct source_line *line)
+static bool add_caller(struct words *words, struct text *text, const struct source_line *line)
 {
     const struct report_site *site = &text->report->sites[line->site];
     char title[TITLE_MAX];
@@ -80,11 +80,11 @@ static bool add_caller(struct words *words, const struct text *text, const struc
     return true;
 }
 
-static bool add_source(struct words *words, const struct text *text, const struct source_line *line)
+static bool add_source(struct words *words, struct text *text, const struct source_line *line)
 {
     const struct named_frame *title = text->report->sites[line->site].title;
     char source[160];
-    if (!title || !source_line(text->report, title, source, sizeof source))
+    if (!title || !source_line(text, title, source, sizeof source))
         return false;
     words_add(words, "    %s", source);
     return true;
@@ -104,7 +104,7 @@ static void say_figures(struct text *text, const struct source_line *line)
 
 /* One more line about it, if there is room and something to say; returns how many. */
 static int say_extra(struct text *text, const struct source_line *line, int room,
-                     bool (*add)(struct words *, const struct text *, const struct source_line *))
+                     bool (*add)(struct words *, struct text *, const struct source_line *))
 {
     struct words words = {0};
     words_add(&words, "%*s", TITLE_COLUMN, "");

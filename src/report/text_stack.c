@@ -127,7 +127,7 @@ static void say_frame(struct text *text, const struct named_frame *frame, bool i
         words_add(&words, frame->inlined ? " (inlined)" : "");
     }
     text_line(text, &words);
-    if (is_title && source_line(text->report, frame, source, sizeof source)) {
+    if (is_title && source_line(text, frame, source, sizeof source)) {
         words_add(&words, "          %s", source);
         text_line(text, &words);
     }

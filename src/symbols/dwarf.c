@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/hash.h"
 #include "symbols/debug_files.h"
@@ -163,6 +164,16 @@ const char *dwarf_source_trouble(struct symbol_source *source)
                : NULL;
 }
 
+/* libdwfl keeps each file open, and a process of PyTorch has some hundreds. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 struct symbol_source *dwarf_source_create(const struct symbol_places *places)
 {
     struct arena arena = {0};
@@ -172,6 +183,7 @@ struct symbol_source *dwarf_source_create(const struct symbol_places *places)
     source->arena = arena;
     source->sysroot = places ? places->sysroot : NULL;
     source->source = (struct symbol_source){.resolve = dwarf_resolve, .why = dwarf_why, .source = source};
+    allow_many_files();
     source->files = debug_files_create(places, &source->arena);
     if (source->files)
         return &source->source;

@@ -16,6 +16,7 @@ struct dwarf_scopes {
     struct arena *arena;
     struct range_list ranges; /* ids index `inlined` */
     struct list inlined;
+    uint32_t looks; /* at entries, so far */
 };
 
 bool dwarf_has_code(Dwarf_Die *die)
@@ -51,6 +52,8 @@ static void collect(struct dwarf_scopes *scopes, Dwarf_Die *around, uint32_t par
     if (depth == DWARF_NESTING_MAX || dwarf_child(around, &child) != 0)
         return;
     do {
+        if (++scopes->looks > DWARF_ENTRIES_MAX)
+            return;
         switch (dwarf_tag(&child)) {
         case DW_TAG_inlined_subroutine:
             collect(scopes, &child, add_inlined(scopes, &child, parent), depth + 1);

@@ -13,8 +13,10 @@
 #include "base/arena.h"
 #include "symbols/range_list.h"
 
-/* Scopes nested deeper are not followed: the file may be made up. */
+/* The file may be made up: scopes nested deeper are not followed, nor more entries looked at in one unit or
+ * one function, among which some may lead back to others. */
 #define DWARF_NESTING_MAX 100
+#define DWARF_ENTRIES_MAX (1u << 24)
 
 struct dwarf_scopes;
 

@@ -9,6 +9,9 @@
 #include "symbols/dwarf_scopes.h"
 #include "symbols/range_list.h"
 
+/* PyTorch has some 20,000; a made-up file may have one every few bytes. */
+#define UNITS_MAX (1u << 20)
+
 struct function {
     Dwarf_Die die;
     struct dwarf_scopes *scopes; /* NULL: not looked at yet */
@@ -18,6 +21,7 @@ struct unit {
     Dwarf_Die die;   /* has the line table */
     Dwarf_Die scope; /* has the functions: the split unit's, where there is one */
     bool has_functions;
+    uint32_t looks;           /* at entries, so far */
     struct range_list ranges; /* ids index `functions` */
     struct list functions;
 };
@@ -33,7 +37,7 @@ static size_t count_units(Dwarf *dwarf)
 {
     Dwarf_CU *unit = NULL;
     size_t count = 0;
-    while (dwarf_get_units(dwarf, unit, &unit, NULL, NULL, NULL, NULL) == 0)
+    while (count < UNITS_MAX && dwarf_get_units(dwarf, unit, &unit, NULL, NULL, NULL, NULL) == 0)
         count++;
     return count;
 }
@@ -45,7 +49,7 @@ struct dwarf_units *dwarf_units_create(Dwarf *dwarf, struct arena *arena)
     Dwarf_CU *cursor = NULL;
     Dwarf_Die die, split;
     uint8_t kind;
-    if (!units || room == 0 || room > UINT32_MAX)
+    if (!units || room == 0)
         return NULL;
     units->arena = arena;
     units->units = arena_alloc(arena, room * sizeof(*units->units));
@@ -97,6 +101,8 @@ static void collect_functions(struct unit *unit, struct arena *arena, Dwarf_Die 
         return;
     do {
         int tag = dwarf_tag(&child);
+        if (++unit->looks > DWARF_ENTRIES_MAX)
+            return;
         if (tag == DW_TAG_subprogram && dwarf_has_code(&child))
             add_function(unit, arena, &child);
         if (may_hold_functions(tag))

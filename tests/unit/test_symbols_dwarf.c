@@ -133,6 +133,55 @@ static void test_functions_without_debug_information_have_their_symbol(void **st
     assert_string_equal(names[0].function, "_cmocka_run_group_tests");
 }
 
+/* As assembly may have them: without a size, without a type, and a label within a function that has both. */
+__asm__(".text\n"
+        ".balign 16\n"
+        ".globl sizeless\n"
+        ".type sizeless, %function\n"
+        "sizeless: nop\n nop\n nop\n nop\n"
+        ".globl untyped\n"
+        "untyped: nop\n nop\n nop\n nop\n"
+        ".globl sized_one\n"
+        ".type sized_one, %function\n"
+        "sized_one: nop\n nop\n"
+        ".globl label_within\n"
+        "label_within: nop\n nop\n"
+        ".size sized_one, . - sized_one\n");
+
+extern const char sizeless[], untyped[], sized_one[], label_within[];
+
+static void test_functions_without_size_or_type_have_their_symbol(void **state)
+{
+    char path[PATH_MAX];
+    struct native_name names[8] = {0};
+    static const struct {
+        const char *address, *name;
+    } wanted[] = {
+        {sizeless, "sizeless"}, {untyped, "untyped"}, {sized_one, "sized_one"}, {label_within, "sized_one"}};
+    (void)state;
+    struct module module = own_module(sizeless, path);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+        assert_int_equal(resolve(&module, (uintptr_t)wanted[i].address + 1, names, 8), 1);
+        assert_string_equal(names[0].function, wanted[i].name);
+    }
+}
+
+/* Many modules that are one file: it is read once, and each address in it is looked up once. */
+static void test_modules_of_one_file_share_its_names(void **state)
+{
+    char path[PATH_MAX];
+    struct native_name names[2][8];
+    struct called called;
+    (void)state;
+    plain(&called);
+    struct module module = own_module((void *)called.address, path), twice[2] = {module, module};
+    twice[1].bias += 0x1000000; /* as after dlclose() and dlopen() */
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(
+            source->resolve(source->source, &twice[i], called.address - module.bias, names[i], 8), 1);
+    assert_ptr_equal(names[0][0].function, names[1][0].function);
+}
+
 static void test_a_rebuilt_file_is_noticed_and_not_misread(void **state)
 {
     char path[PATH_MAX], wanted[PATH_MAX + 80];
@@ -201,6 +250,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_inlined_calls_are_told_innermost_first, start, stop),
         cmocka_unit_test_setup_teardown(test_functions_without_debug_information_have_their_symbol, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(test_functions_without_size_or_type_have_their_symbol, start, stop),
+        cmocka_unit_test_setup_teardown(test_modules_of_one_file_share_its_names, start, stop),
         cmocka_unit_test_setup_teardown(test_a_rebuilt_file_is_noticed_and_not_misread, start, stop),
         cmocka_unit_test_setup_teardown(test_a_missing_file_is_noticed, start, stop),
         cmocka_unit_test_setup_teardown(test_a_debug_file_is_found_by_build_id_alone, start, stop),

@@ -89,6 +89,47 @@ static void test_names_agree_with_the_dynamic_linker(void **state)
     }
 }
 
+/* As assembly may have them: without a size, without a type, and a label within a function that has both. */
+__asm__(".text\n"
+        ".balign 16\n"
+        ".globl sizeless\n"
+        ".type sizeless, %function\n"
+        "sizeless: nop\n nop\n nop\n nop\n"
+        ".globl untyped\n"
+        "untyped: nop\n nop\n nop\n nop\n"
+        ".globl sized_one\n"
+        ".type sized_one, %function\n"
+        "sized_one: nop\n nop\n"
+        ".globl label_within\n"
+        "label_within: nop\n nop\n"
+        ".size sized_one, . - sized_one\n");
+
+extern const char sizeless[], untyped[], sized_one[], label_within[];
+
+static void test_functions_without_size_or_type_have_their_names(void **state)
+{
+    char path[PATH_MAX];
+    (void)state;
+    struct module module = own_module(sizeless, path);
+    assert_string_equal(name_at(&module, (uintptr_t)sizeless + 1 - module.bias), "sizeless");
+    assert_string_equal(name_at(&module, (uintptr_t)untyped - module.bias), "sizeless");
+    assert_string_equal(name_at(&module, (uintptr_t)untyped + 1 - module.bias), "untyped");
+    assert_string_equal(name_at(&module, (uintptr_t)sized_one - module.bias), "untyped");
+    assert_string_equal(name_at(&module, (uintptr_t)label_within + 1 - module.bias), "sized_one");
+}
+
+static void test_it_is_said_why_a_function_has_no_name(void **state)
+{
+    char path[PATH_MAX];
+    (void)state;
+    struct module here = own_module((void *)&an_exported_function, path), rebuilt = here;
+    struct module gone = {.path = "/nowhere/libgone.so"};
+    rebuilt.build_id_bytes = 20;
+    assert_string_equal(source->why(source->source, &here), "no symbol there");
+    assert_string_equal(source->why(source->source, &rebuilt), "has changed since the recording");
+    assert_string_equal(source->why(source->source, &gone), "cannot be opened");
+}
+
 static void test_an_address_between_functions_has_no_name(void **state)
 {
     char path[PATH_MAX];
@@ -291,6 +332,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_functions_of_the_program_have_their_names, start, stop),
         cmocka_unit_test_setup_teardown(test_names_agree_with_the_dynamic_linker, start, stop),
+        cmocka_unit_test_setup_teardown(test_functions_without_size_or_type_have_their_names, start, stop),
+        cmocka_unit_test_setup_teardown(test_it_is_said_why_a_function_has_no_name, start, stop),
         cmocka_unit_test_setup_teardown(test_an_address_between_functions_has_no_name, start, stop),
         cmocka_unit_test_setup_teardown(test_a_file_that_changed_is_not_read, start, stop),
         cmocka_unit_test_setup_teardown(test_a_copied_file_is_known_by_its_build_id, start, stop),

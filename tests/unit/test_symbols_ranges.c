@@ -94,11 +94,38 @@ static void test_empty_and_backward_ranges_are_left_out(void **state)
     arena_release(&arena);
 }
 
+static void test_open_ranges_end_where_the_next_one_starts(void **state)
+{
+    struct arena arena = {0};
+    struct range_list list = {0};
+    static const struct {
+        uint64_t address;
+        int id; /* 0: none */
+    } wanted[] = {{9, 0},  {10, 1}, {19, 1}, {20, 2}, {25, 2}, {29, 2}, {30, 0}, {40, 4},
+                  {49, 4}, {50, 5}, {59, 5}, {60, 0}, {70, 7}, {79, 7}, {80, 0}};
+    (void)state;
+    range_list_add_open(&list, &arena, 10, 1000, 1);
+    range_list_add(&list, &arena, 20, 30, 2);
+    range_list_add_open(&list, &arena, 25, 1000, 3); /* a label inside a function */
+    range_list_add_open(&list, &arena, 20, 1000, 3); /* another name where one has an end of its own */
+    range_list_add_open(&list, &arena, 40, 1000, 4);
+    range_list_add_open(&list, &arena, 50, 60, 5); /* its section ends */
+    range_list_add_open(&list, &arena, 65, 65, 6); /* where the section ends */
+    range_list_add(&list, &arena, 70, 80, 7);
+    assert_true(range_list_sort(&list));
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct range *found = range_list_find(&list, wanted[i].address);
+        assert_int_equal(found ? (int)found->id : 0, wanted[i].id);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flattened_ranges_answer_as_all_of_them_do),
         cmocka_unit_test(test_many_neighbours_do_not_hide_the_range_around_them),
+        cmocka_unit_test(test_open_ranges_end_where_the_next_one_starts),
         cmocka_unit_test(test_empty_and_backward_ranges_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
