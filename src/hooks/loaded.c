@@ -181,6 +181,36 @@ void *loaded_anywhere(const char *name)
     return find.address;
 }
 
+struct search_onward {
+    const void *caller;
+    const char *name;
+    bool is_behind_caller, meets_us;
+};
+
+/* In the order of loading, which is that of the search up to this library. */
+static int search_onward(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    struct search_onward *search = arg;
+    struct elf_image image;
+    (void)bytes;
+    if (holds(info, __ehdr_start)) {
+        search->meets_us = search->is_behind_caller;
+        return 1;
+    }
+    if (!search->is_behind_caller) {
+        search->is_behind_caller = holds(info, search->caller);
+        return 0;
+    }
+    return elf_image_open_loaded(&image, info) && elf_image_address(&image, search->name) != NULL;
+}
+
+bool loaded_meets_us(const void *caller, const char *name)
+{
+    struct search_onward search = {.caller = caller, .name = name};
+    dl_iterate_phdr(search_onward, &search);
+    return search.meets_us;
+}
+
 struct mapped_set {
     const void *const *addresses;
     bool *mapped;

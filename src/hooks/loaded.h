@@ -45,6 +45,10 @@ void *loaded_anywhere(const char *name);
 /* `name` in the file called `file`; NULL when there is none. */
 void *loaded_in_file(const char *file, const char *name);
 
+/* Whether a search that goes on behind the file of `caller` meets this library before any other that has
+ * `name`. */
+bool loaded_meets_us(const void *caller, const char *name);
+
 /* Sets mapped[i] for every addresses[i] that lies in a mapped file. */
 void loaded_which_are_mapped(const void *const *addresses, bool *mapped, uint32_t count);
 

@@ -151,11 +151,15 @@ static void *answer_for_handle(void *handle, enum hook_id id, const void *caller
 
 struct answer loader_answer(void *handle, const char *name, const void *caller)
 {
-    enum hook_id id = handle == RTLD_NEXT ? HOOK_COUNT : symbol_find(name);
-    if (id == HOOK_COUNT)
-        return (struct answer){(void *)dlsym_behind_us(), 0};
+    enum hook_id id = symbol_find(name);
     int kept = errno;
-    void *address = answer_for_handle(handle, id, caller);
+    /* Who asks for the next one behind us, or has another one before us, never sees ours. */
+    if (id == HOOK_COUNT || (handle == RTLD_NEXT && !loaded_meets_us(caller, name))) {
+        errno = kept;
+        return (struct answer){(void *)dlsym_behind_us(), 0};
+    }
+    void *address =
+        handle == RTLD_NEXT ? answer_of_global_search(id, NULL) : answer_for_handle(handle, id, caller);
     errno = kept;
     return (struct answer){address, 1};
 }

@@ -26,6 +26,8 @@ int main(void)
     say("default", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
     say("program", dlsym(self, "cuMemAlloc_v2"));
     say("next", dlsym(RTLD_NEXT, "puts"));
+    say("next, of the driver", dlsym(RTLD_NEXT, "cuMemAlloc_v2"));
+    say("next, of the runtime", dlsym(RTLD_NEXT, "cudaMalloc"));
     say("runtime", dlsym(RTLD_DEFAULT, "cudaMalloc"));
     say("unknown", dlsym(RTLD_DEFAULT, "cuMemAlloc_v99"));
     say("other", dlsym(RTLD_DEFAULT, "printf"));
@@ -44,6 +46,7 @@ int main(void)
     printf("errno %d\n", errno);
     dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     say("default after a global dlopen", dlsym(RTLD_DEFAULT, "cuMemFree_v2"));
+    say("next after a global dlopen", dlsym(RTLD_NEXT, "cuMemFree_v2"));
     void *c = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
     say("another library's handle", dlsym(c, "cuMemAlloc_v2"));
     say("a bad version", dlvsym(driver, "cuMemAlloc_v2", "NO_SUCH_VERSION"));
