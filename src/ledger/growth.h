@@ -35,7 +35,7 @@ struct history;
 struct growth {
     double bytes_per_second; /* the middle of the slopes between any two moments far enough apart */
     /* s²/(s² + 10) × n/(n + 1) × (1 + lean, where that is below 0), with s the steadiness and n the rises:
-     * 0.95 for a straight line, 0.5 for the least that is named. */
+     * 0.95 for a straight line, about 0.4 for the least that is named. */
     double confidence;
     uint64_t since_ns;    /* when the rise that was looked at began */
     uint64_t risen_bytes; /* by how much it rose from then on to the end */

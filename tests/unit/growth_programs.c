@@ -37,7 +37,7 @@ static double scaled(struct making *making, double low, double high)
 
 static int some(struct making *making, int low, int high)
 {
-    return low + (int)random_below(&making->seed, (uint64_t)(high - low + 1));
+    return low + (int)random_below(&making->seed, (uint64_t)high - (uint64_t)low + 1);
 }
 
 static double lifetime(struct making *making, double mean)
