@@ -7,13 +7,16 @@ import pytest
 import stand_in
 from conftest import TIMEOUT
 
-SEEDS = int(os.environ.get("FRAGMENTATION_SEEDS") or 300)  # `make soak` plays 1000
+SEEDS = int(os.environ.get("FRAGMENTATION_SEEDS") or 240)  # `make soak` plays 1000
 BATCH = 20
 STEPS = 300
 MIB = 1 << 20
 
 KEYS = {"reserved_bytes": "reserved", "allocated_bytes": "allocated", "releasable_bytes": "releasable",
         "stranded_bytes": "stranded", "largest_free_bytes": "largest_free", "segment_count": "segments"}
+
+
+NOTHING = dict.fromkeys(KEYS.values(), 0)
 
 
 def expect_figures(layout, wanted):
@@ -199,3 +202,22 @@ tell(current_pool(0))
     assert json.loads(done.out)[0]["used_bytes"] == 0
     assert sum(site["allocs"] for site in done.report["sites"]) == 3601
     assert all(pool["used_bytes"] == 0 for pool in pools_of(done.report))
+
+
+def test_a_chunk_that_was_mapped_before_the_next_was_refused_is_in_the_peak(gmt):
+    done = gmt.python("""
+import json, os
+from caching import Allocator
+MIB = 1 << 20
+torch = Allocator()
+torch.expandable(1)
+torch.malloc(0, 30 * MIB, 0)
+assert torch.malloc(0, 100 * MIB, 0) is None
+print(json.dumps([torch.figures(0), torch.figures(0, "peak"), torch.refusals()]), flush=True)
+os._exit(0)
+""", env=stand_in.environment(SIMGPU_MEMORY="100M", SIMGPU_CONTEXT="16M"))
+    now, peak, refusals = json.loads(done.out)
+    assert (now["reserved"], peak["reserved"], [one["reserved"] for _, one in refusals]) == \
+        (40 * MIB, 80 * MIB, [80 * MIB, 80 * MIB, 40 * MIB])
+    expect_agreement({**done.report, "fragmentation": [*done.report["fragmentation"], {"device": 1, "frameworks": []}]},
+                     {"now": [now, NOTHING], "peak": [peak, NOTHING], "refusals": refusals})

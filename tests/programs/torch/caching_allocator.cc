@@ -168,6 +168,11 @@ void tell(const Block &block, int64_t bytes, int device)
 #endif
 }
 
+void refuse(int device)
+{
+    refusals.emplace_back(device, figures_of(device));
+}
+
 /* Joins a free block with its free neighbours. */
 Place merge(Segment &segment, Place block)
 {
@@ -202,11 +207,6 @@ bool find_fit(int device, int stream, bool small, size_t bytes, Segment *&where,
     return where != nullptr;
 }
 
-void refuse(int device)
-{
-    refusals.emplace_back(device, figures_of(device));
-}
-
 bool add_segment(int device, int stream, bool small, size_t bytes, Segment *&where, Place &block)
 {
     size_t size = small ? SMALL_SEGMENT : bytes < LARGE ? LARGE_SEGMENT : up(bytes, 2 * MIB);
@@ -238,6 +238,29 @@ bool map_chunk(const Segment &segment, uint64_t address)
     return true;
 }
 
+/* Makes `bytes` at the start of a gap part of the free block before it, which may be new. */
+Place fill(Segment &segment, Place gap, size_t bytes)
+{
+    Place block = gap != segment.blocks.begin() && std::prev(gap)->state == State::inactive
+                      ? std::prev(gap)
+                      : segment.blocks.insert(gap, {gap->address, 0, State::inactive});
+    block->bytes += bytes;
+    gap->address += bytes;
+    gap->bytes -= bytes;
+    return block;
+}
+
+/* The other way round. */
+void empty(Segment &segment, Place gap, size_t bytes)
+{
+    Place block = std::prev(gap);
+    gap->address -= bytes;
+    gap->bytes += bytes;
+    block->bytes -= bytes;
+    if (block->bytes == 0)
+        segment.blocks.erase(block);
+}
+
 /* Maps as many chunks at the first gap as `bytes` need together with what is free before it. */
 bool grow(Segment &segment, size_t bytes, Place &block)
 {
@@ -249,18 +272,19 @@ bool grow(Segment &segment, size_t bytes, Place &block)
             continue;
         size_t wanted = up(bytes - before, segment.chunk());
         for (size_t mapped = 0; mapped < wanted; mapped += segment.chunk()) {
-            if (!map_chunk(segment, gap->address + mapped)) {
-                if (mapped > 0)
-                    driver().unmap(gap->address, mapped);
+            if (!map_chunk(segment, gap->address)) {
+                if (mapped > 0) {
+                    driver().unmap(gap->address - mapped, mapped);
+                    empty(segment, gap, mapped);
+                }
                 return false;
             }
+            block = fill(segment, gap, segment.chunk());
+            note_moment(segment.device);
         }
-        Place added = segment.blocks.insert(gap, {gap->address, wanted, State::inactive});
-        gap->address += wanted;
-        gap->bytes -= wanted;
         if (gap->bytes == 0)
             segment.blocks.erase(gap);
-        block = merge(segment, added);
+        block = merge(segment, block);
         return true;
     }
     return false;

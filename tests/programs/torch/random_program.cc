@@ -114,8 +114,8 @@ void tell(const Allocator &allocator, unsigned long seed)
 {
     bool expandable = seed % 3 == 2;
     setenv("SIMGPU_DEVICES", "2", 1);
-    setenv("SIMGPU_MEMORY", expandable ? "16G" : "280M",
-           1); /* so that the cache is emptied, and not enough */
+    /* In segments of their own, so that the cache must be emptied, and at times that is not enough. */
+    setenv("SIMGPU_MEMORY", expandable ? "16G" : "280M", 1);
     setenv("SIMGPU_CONTEXT", "16M", 1);
     Allocator allocator(folder);
     std::mt19937_64 random(seed);
