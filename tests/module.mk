@@ -20,7 +20,8 @@ TEST_ENV = GPUMEMTRACE_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) CC='$(CC)'
 .PHONY: test check run-tests unit e2e
 test:
 	@tools/deps.sh test
-	@+$(MAKE) --no-print-directory $(JOBS) all unit-programs
+	@echo "building what is tested ..."
+	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs
 	@+$(MAKE) --no-print-directory run-tests
 
 check: test
@@ -36,7 +37,7 @@ run-tests:
 .PHONY: test-threads
 test-threads:
 	@tools/deps.sh test
-	@+$(MAKE) --no-print-directory $(JOBS) all unit-programs
+	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs
 	@status=0; \
 	$(MAKE) --no-print-directory unit || status=1; \
 	$(MAKE) --no-print-directory e2e E2E='tests/e2e -k thread' || status=1; \
