@@ -11,6 +11,7 @@
 #define DISTRIBUTION "/usr/lib/debug"
 
 struct debug_files {
+    struct arena *arena;
     struct symbol_places places;
     struct debug_folder *folders; /* one for each of the user's */
     struct debuginfod debuginfod;
@@ -21,6 +22,7 @@ struct debug_files *debug_files_create(const struct symbol_places *places, struc
     struct debug_files *files = arena_alloc(arena, sizeof(*files));
     if (!files)
         return NULL;
+    files->arena = arena;
     if (places)
         files->places = *places;
     files->folders = arena_alloc(arena, (files->places.debug_dir_count + 1) * sizeof(*files->folders));
@@ -36,9 +38,11 @@ void debug_files_destroy(struct debug_files *files)
     debuginfod_close(&files->debuginfod);
 }
 
-bool debug_files_lack_debuginfod(struct debug_files *files)
+const char *debug_files_trouble(const struct debug_files *files)
 {
-    return debuginfod_is_missing(&files->debuginfod);
+    char text[DEBUGINFOD_TROUBLE_MAX];
+    const char *trouble = debuginfod_trouble(&files->debuginfod, text);
+    return trouble ? arena_copy(files->arena, trouble, strlen(trouble)) : NULL;
 }
 
 /* Whether the file is what was looked for; closes it when not. */

@@ -15,8 +15,8 @@ struct debug_files;
 /* `places` as in symbols.h; everything is in `arena`. NULL when memory ran out. */
 struct debug_files *debug_files_create(const struct symbol_places *places, struct arena *arena);
 void debug_files_destroy(struct debug_files *files);
-/* Whether the user asked for debuginfod, and its library is not there. */
-bool debug_files_lack_debuginfod(struct debug_files *files);
+/* What is wrong with debuginfod, if the user asked for it: a sentence, in the arena. NULL: nothing. */
+const char *debug_files_trouble(const struct debug_files *files);
 
 /* Opens the module's own file, or one of the same build-id that has its symbols. Otherwise fd is -1, and the
  * answer says what is wrong with the file at the recorded path. */

@@ -2,7 +2,10 @@
 #include "symbols/debuginfod.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A made-up recording may name any number of files; a real process has some hundreds. */
@@ -36,23 +39,32 @@ int debuginfod_fetch(struct debuginfod *of, enum debuginfod_kind kind, const uin
 {
     static const char *const names[] = {[DEBUGINFOD_DEBUG_FILE] = "debuginfod_find_debuginfo",
                                         [DEBUGINFOD_EXECUTABLE] = "debuginfod_find_executable"};
-    if (!is_wanted() || id_bytes == 0 || of->asked == QUESTIONS_MAX)
+    if (!is_wanted() || id_bytes == 0 || of->error || of->asked == QUESTIONS_MAX)
         return -1;
     if (!of->tried)
         start(of);
     find_function *find = of->client ? (find_function *)function(of, names[kind]) : NULL;
+    of->is_missing = !find;
     if (!find)
         return -1;
     of->asked++;
     int fd = find(of->client, id, (int)id_bytes, NULL);
-    return fd < 0 ? -1 : fd;
+    if (fd >= 0)
+        return fd;
+    if (fd != -ENOENT) /* a server that does not answer takes its time over that, for each file */
+        of->error = -fd;
+    return -1;
 }
 
-bool debuginfod_is_missing(struct debuginfod *of)
+const char *debuginfod_trouble(const struct debuginfod *of, char text[DEBUGINFOD_TROUBLE_MAX])
 {
-    if (is_wanted() && !of->tried)
-        start(of);
-    return is_wanted() && !of->client;
+    if (of->is_missing)
+        return "DEBUGINFOD_URLS is set, but libdebuginfod.so.1 (Debian: libdebuginfod1) cannot be used.";
+    if (!of->error)
+        return NULL;
+    snprintf(text, DEBUGINFOD_TROUBLE_MAX,
+             "debuginfod (DEBUGINFOD_URLS) failed and was asked no further: %s.", strerror(of->error));
+    return text;
 }
 
 void debuginfod_close(struct debuginfod *of)

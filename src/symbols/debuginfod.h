@@ -11,17 +11,19 @@
 #include <stdint.h>
 
 struct debuginfod {
-    bool tried;
+    bool tried, is_missing; /* the library */
     void *library, *client; /* NULL: not to be had */
     unsigned asked;
+    int error; /* an errno: no server answered, and none is asked again */
 };
 
 enum debuginfod_kind { DEBUGINFOD_DEBUG_FILE, DEBUGINFOD_EXECUTABLE };
 
 /* A descriptor, or -1: not asked, or not found. Begin with a zeroed struct. */
 int debuginfod_fetch(struct debuginfod *of, enum debuginfod_kind kind, const uint8_t *id, size_t id_bytes);
-/* Whether the user wants it, but the library is missing. */
-bool debuginfod_is_missing(struct debuginfod *of);
+/* Why it was of no use, as a sentence; NULL: it was, or was not wanted. */
+#define DEBUGINFOD_TROUBLE_MAX 256
+const char *debuginfod_trouble(const struct debuginfod *of, char text[DEBUGINFOD_TROUBLE_MAX]);
 void debuginfod_close(struct debuginfod *of);
 
 #endif

@@ -158,10 +158,8 @@ const char *dwarf_source_problem(struct symbol_source *source, const struct modu
 
 const char *dwarf_source_trouble(struct symbol_source *source)
 {
-    struct dwarf_source *of = source->source;
-    return debug_files_lack_debuginfod(of->files)
-               ? "DEBUGINFOD_URLS is set, but libdebuginfod.so.1 (Debian: libdebuginfod1) cannot be used."
-               : NULL;
+    const struct dwarf_source *of = source->source;
+    return debug_files_trouble(of->files);
 }
 
 /* libdwfl keeps each file open, and a process of PyTorch has some hundreds. */

@@ -28,7 +28,7 @@ void dwarf_source_destroy(struct symbol_source *source);
 /* A sentence on why this module's frames have no names, or NULL when its file, or another with its symbols,
  * can be read. Lives as long as the source. */
 const char *dwarf_source_problem(struct symbol_source *source, const struct module *module);
-/* A sentence on what is wrong with looking names up at all, or NULL. */
+/* A sentence on what went wrong while names were looked up, or NULL. */
 const char *dwarf_source_trouble(struct symbol_source *source);
 
 #endif

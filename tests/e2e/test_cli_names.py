@@ -646,14 +646,37 @@ def test_no_function_of_ours_stands_in_for_one_of_a_library(gmt):
         assert names(TOOL) & names(library, "-D") <= {"_init", "_fini"}
 
 
+@needs_objcopy
 @pytest.mark.skipif(bool(SANITIZE), reason="LD_LIBRARY_PATH is for one library only")
 def test_missing_debuginfod_library_is_said(gmt, box):
-    recording = record(gmt, box())
+    path = box()
+    subprocess.run(["objcopy", "--strip-all", path], check=True)
+    recording = record(gmt, path)
     (gmt.folder / "libdebuginfod.so.1").write_bytes(b"")
     env = {"LD_LIBRARY_PATH": str(gmt.folder)}
     note = "DEBUGINFOD_URLS is set, but libdebuginfod.so.1 (Debian: libdebuginfod1) cannot be used."
     assert render(gmt, recording, env=env)["notes"] == []
     assert render(gmt, recording, env={**env, "DEBUGINFOD_URLS": "http://127.0.0.1:1/"})["notes"] == [note]
+
+
+@needs_objcopy
+@pytest.mark.skipif(not has_debuginfod(), reason="libdebuginfod.so.1 is not here (Debian: libdebuginfod1)")
+def test_debuginfod_that_does_not_answer_is_asked_once(gmt, box, debug_server):
+    path = box()
+    subprocess.run(["objcopy", "--strip-all", path], check=True)
+    identity, recording = build_id(path), record(gmt, path)
+    os.unlink(path)  # so that there would be two questions: for the debug file, and for the program
+    env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{debug_server.server_port}/", "NO_PROXY": "127.0.0.1",
+           "no_proxy": "127.0.0.1", "DEBUGINFOD_CACHE_PATH": str(gmt.folder / "cache")}
+    render(gmt, recording, env=env)
+    mine = [question for question in debug_server.asked if question.startswith(f"/buildid/{identity}/")]
+    assert len(mine) == 2
+    debug_server.shutdown()
+    debug_server.socket.close()
+    env["DEBUGINFOD_CACHE_PATH"] = str(gmt.folder / "other")
+    notes = quickly(render, gmt, recording, env=env)["notes"]
+    assert any(re.fullmatch(r"debuginfod \(DEBUGINFOD_URLS\) failed and was asked no further: .+\.", note)
+               for note in notes), notes
 
 
 def test_recording_of_another_host_says_how_to_go_on(gmt, box):
@@ -668,3 +691,28 @@ def test_recording_of_another_host_says_how_to_go_on(gmt, box):
     recording.write_bytes(data.replace(bytes([1, len(host)]) + host.encode(), bytes([1, len(host)]) + other.encode()))
     assert any(hint in note and f"({other})" in note for note in render(gmt, recording)["notes"])
     assert not any(hint in note for note in render(gmt, recording, "--debug-dir", gmt.folder)["notes"])
+
+
+@needs_objcopy
+@pytest.mark.skipif(not shutil.which("dwz"), reason="dwz is not here")
+def test_debug_information_shared_by_several_files_is_found(gmt, compiled):
+    """Distributions move what debug files have in common to a file of its own, named by a link and a build-id."""
+    library = shutil.copy(compiled(MIXED / "attention.cc", "-fPIC", "-shared", "-Wl,--build-id"), gmt.folder / "a.so")
+    debug, common = gmt.folder / "debug", gmt.folder / "common"
+    split_debug(library, debug / "a.debug")
+    common.mkdir()
+    shutil.copy(debug / "a.debug", debug / "b.debug")
+    subprocess.run(["dwz", "-m", common / "shared", "-M", "../common/shared", debug / "a.debug", debug / "b.debug"],
+                   check=True)
+    if not (common / "shared").exists():
+        pytest.skip("this dwz shares nothing of so little")
+    recording = gmt.run("/usr/bin/python3", MIXED / "train.py", library).recording
+
+    def innermost():
+        return render(gmt, recording, "--debug-dir", debug)["sites"][0]["frames"][0]["function"]
+
+    assert innermost() == GROW
+    shutil.move(common / "shared", debug / "whatever")  # known by its build-id alone
+    assert innermost() == GROW
+    os.unlink(debug / "whatever")
+    assert innermost() != GROW
