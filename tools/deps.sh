@@ -37,6 +37,7 @@ test   clang           command clang
 test   libcmocka-dev   cmocka  cmocka.h
 test   python3-pytest  pytest  pytest
 test   binutils        command readelf
+test   libdebuginfod1  library libdebuginfod.so.1
 lint   clang-format    command clang-format
 lint   clang-tidy      command clang-tidy
 lint   cppcheck        command cppcheck
@@ -61,6 +62,7 @@ is_there() { # kind, name
     case $1 in
     command) command -v "$2" >/dev/null 2>&1 || { [ "$2" = cc ] && command -v "${CC:-cc}" >/dev/null 2>&1; } ;;
     header) compiles "#include <$2>" ;;
+    library) compgen -G "/usr/lib*/$2" >/dev/null || compgen -G "/usr/lib/*/$2" >/dev/null ;;
     cmocka) compiles '#include <stdarg.h>' '#include <stddef.h>' '#include <setjmp.h>' '#include <stdint.h>' \
         '#include <cmocka.h>' ;;
     pytest) /usr/bin/python3 -c 'import pytest' >/dev/null 2>&1 ;;
