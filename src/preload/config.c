@@ -135,6 +135,22 @@ static bool set_session(struct config *config, const char *text)
     return true;
 }
 
+/* Read at exit, when the program may have gone to another folder. */
+static bool set_suppressions(struct config *config, const char *text)
+{
+    char folder[CONFIG_PATH_MAX] = "";
+    if (*text == '\0')
+        return true;
+    if (*text != '/' && getcwd(folder, sizeof folder) == NULL)
+        return false;
+    int wrote = snprintf(config->suppressions, sizeof config->suppressions, "%s%s%s", folder,
+                         *text == '/' ? "" : "/", text);
+    if (wrote >= 0 && (size_t)wrote < sizeof config->suppressions)
+        return true;
+    config->suppressions[0] = '\0';
+    return false;
+}
+
 static bool set_output(struct config *config, const char *text)
 {
     char folder[CONFIG_PATH_MAX] = "";
@@ -174,6 +190,7 @@ static const struct {
     {"GPUMEMTRACE_DEPTH", set_depth, "a number from 1 to 1024", "64"},
     {"GPUMEMTRACE_MAX_TRACE", set_max_trace, "a size of at least 2M, such as 512M or 4G", "1G"},
     {"GPUMEMTRACE_OUTPUT", set_output, "a file name with %p, %h, %r, %e or %% in it", OUTPUT_DEFAULT},
+    {"GPUMEMTRACE_SUPPRESSIONS", set_suppressions, "a file's name", "none"},
     {"GPUMEMTRACE_SESSION", set_session, "a short name", "none"},
 };
 

@@ -23,6 +23,7 @@ struct config {
     char session[40];
     char rank[16];                /* digits; empty: none */
     char output[CONFIG_PATH_MAX]; /* the pattern of the files' stem, absolute; empty: it did not fit */
+    char suppressions[CONFIG_PATH_MAX]; /* absolute; empty: none */
     char complaints[1024];        /* whole lines, each with its newline */
 };
 

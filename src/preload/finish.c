@@ -46,11 +46,14 @@ static const struct {
 
 #define OUTPUT_COUNT (sizeof outputs / sizeof *outputs)
 
+#define FINISHING_LINE (CONFIG_PATH_MAX + 256)
+
 /* What is needed while finishing, too large for the stack of a thread that calls _exit(). */
 struct finishing {
     struct output output;
     char path[CONFIG_PATH_MAX + 8];
-    char line[CONFIG_PATH_MAX + 256];
+    char line[FINISHING_LINE];
+    struct suppressions suppressions;
     const char *notes[NOTES_MAX];
 };
 
@@ -119,8 +122,25 @@ static void say_summary(struct finishing *finishing, const struct report *report
     output_flush(&finishing->output);
 }
 
+/* Said once, and part of the report. */
+static void complain_of_suppressions(void *arg, const char *sentence)
+{
+    char *line = arg;
+    snprintf(line, FINISHING_LINE, "gpumemtrace: %s\n", sentence);
+    preload_say(line);
+    preload_note(sentence);
+}
+
+static void read_suppressions(struct finishing *finishing)
+{
+    if (preload.config.suppressions[0] != '\0')
+        suppressions_read(&finishing->suppressions, preload.config.suppressions, &preload.arena,
+                          complain_of_suppressions, finishing->line);
+}
+
 static struct report_input describe(struct finishing *finishing, const struct symbol_source *symbols)
 {
+    read_suppressions(finishing);
     for (uint32_t i = 0; i < preload.note_count; i++)
         finishing->notes[i] = preload.notes[i];
     name_first_report(finishing->path, sizeof finishing->path);
@@ -135,6 +155,7 @@ static struct report_input describe(struct finishing *finishing, const struct sy
         .note_count = preload.note_count,
         .notes = finishing->notes,
         .bound_bytes = preload.writer.log.generation > 0 ? 2 * preload.writer.log.half_bytes : 0,
+        .suppressions = &finishing->suppressions,
         .report_path = path};
 }
 

@@ -60,6 +60,7 @@ bool report_build_growth(struct report *report)
             !ledger_growth(ledger, report->sites[i].catalog_id, end_ns, &row->growth))
             continue;
         row->site = i;
+        report->sites[i].grows = true;
         foresee(report, row);
         report->growing_count++;
     }

@@ -115,16 +115,61 @@ static void write_sites(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
+static void write_lines(struct json *json, const char *key, const struct line_list *list)
+{
+    emit_open(json, key, '[');
+    for (size_t i = 0; i < list->count; i++) {
+        const struct source_line *line = &list->lines[i];
+        emit_break(json);
+        emit_open(json, NULL, '{');
+        emit_u64(json, "site", line->site);
+        emit_u64(json, "sites", line->site_count);
+        emit_u64(json, "bytes", line->bytes);
+        emit_u64(json, "blocks", line->blocks);
+        emit_string(json, "reason", reason_names[line->reason]);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
+static void write_suppressed(struct json *json, const struct leaks *leaks)
+{
+    emit_open(json, "suppressed", '[');
+    for (size_t i = 0; i < leaks->suppressed_count; i++) {
+        const struct suppressed *row = &leaks->suppressed[i];
+        if (row->blocks == 0)
+            continue;
+        emit_break(json);
+        emit_open(json, NULL, '{');
+        emit_string(json, "pattern", row->by->pattern);
+        emit_string(json, "reason", row->by->reason);
+        emit_string(json, "file", row->by->file);
+        emit_known(json, "line", row->by->file != NULL, row->by->line);
+        emit_u64(json, "bytes", row->bytes);
+        emit_u64(json, "blocks", row->blocks);
+        emit_u64(json, "sites", row->site_count);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
 static void write_leaks(struct json *json, const struct report *report)
 {
+    const struct leaks *leaks = &report->leaks;
     emit_open(json, "leaks", '{');
-    emit_u64(json, "live_bytes", report->leaks.live_bytes);
-    emit_u64(json, "live_blocks", report->leaks.live_blocks);
-    emit_u64(json, "suppressed_bytes", report->leaks.suppressed_bytes);
+    emit_u64(json, "live_bytes", leaks->live_bytes);
+    emit_u64(json, "live_blocks", leaks->live_blocks);
+    emit_u64(json, "suppressed_bytes", leaks->suppressed_bytes);
+    emit_u64(json, "suppressed_blocks", leaks->suppressed_blocks);
     emit_open(json, "sites", '[');
-    for (size_t i = 0; i < report->leaks.count; i++)
-        emit_u64(json, NULL, report->leaks.sites[i]);
+    for (size_t i = 0; i < leaks->count; i++)
+        emit_u64(json, NULL, leaks->sites[i]);
     emit_close(json, ']');
+    write_lines(json, "lines", &leaks->lines);
+    write_suppressed(json, leaks);
+    emit_u64(json, "framework_bytes", leaks->framework_bytes);
+    emit_u64(json, "framework_blocks", leaks->framework_blocks);
+    write_lines(json, "framework_lines", &leaks->framework_lines);
     emit_close(json, '}');
 }
 

@@ -7,6 +7,10 @@
 #include "base/sort.h"
 #include "report/model.h"
 
+#define AS_NAME(symbol, name) [REASON_##symbol] = (name),
+const char *const reason_names[REASON_COUNT] = {REASONS(AS_NAME)};
+#undef AS_NAME
+
 #define MANY_BLOCKS 8 /* fewer say nothing about a habit */
 
 /* Room for one line a title frame, and one for every site without. */
@@ -46,7 +50,10 @@ static void add_holding(struct report *report, struct sum *sum, const struct hol
     struct source_line *line = line_of(sum, site);
     uint64_t *biggest = &sum->biggest[line - sum->lines];
     if (line->site_count == 0)
-        line->living = (struct living){.smallest = UINT64_MAX, .oldest_ns = UINT64_MAX};
+        *line = (struct source_line){.living = {.smallest = UINT64_MAX, .oldest_ns = UINT64_MAX},
+                                     .reason = REASON_REST};
+    if (site->grows)
+        line->reason = REASON_GREW;
     if (line->site_count == 0 || holding->bytes > *biggest) {
         *biggest = holding->bytes;
         line->site = holding->site;
@@ -61,25 +68,36 @@ static void add_holding(struct report *report, struct sum *sum, const struct hol
 }
 
 /* Every fact in this is exact; that it is a mistake is for the reader to say. */
-static bool adds_up(const struct report *report, const struct source_line *line)
+bool report_adds_up(const struct report *report, uint64_t blocks, uint64_t frees, const struct living *living)
 {
-    return line->frees == 0 && line->blocks >= MANY_BLOCKS && report->end_ns > 0 &&
-           line->living.newest_ns > line->living.oldest_ns &&
-           line->living.newest_ns - line->living.oldest_ns >= report->end_ns / 2;
+    return frees == 0 && blocks >= MANY_BLOCKS && report->end_ns > 0 &&
+           living->newest_ns > living->oldest_ns &&
+           living->newest_ns - living->oldest_ns >= report->end_ns / 2;
+}
+
+static enum reason find_reason(const struct report *report, const struct source_line *line, bool grows)
+{
+    if (grows)
+        return REASON_GREW;
+    if (report_adds_up(report, line->blocks, line->frees, &line->living))
+        return REASON_ADDS_UP;
+    if (line->frees == 0 && line->living.oldest_ns > report->end_ns / 2)
+        return REASON_LATE;
+    return line->blocks >= MANY_BLOCKS ? REASON_MANY : REASON_REST;
 }
 
 static int compare_lines(const void *left, const void *right, const void *context)
 {
-    const bool *habits_first = context;
+    const bool *by_reason = context;
     const struct source_line *a = left, *b = right;
-    if (*habits_first && a->adds_up != b->adds_up)
-        return a->adds_up ? -1 : 1;
+    if (*by_reason && a->reason != b->reason)
+        return a->reason < b->reason ? -1 : 1;
     if (a->bytes != b->bytes)
         return a->bytes > b->bytes ? -1 : 1;
     return (a->site > b->site) - (a->site < b->site);
 }
 
-bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool habits_first,
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool by_reason,
                       struct line_list *list)
 {
     size_t frame_bytes = ((size_t)catalog_frame_count(report->input->catalog) + 1) * sizeof(uint32_t);
@@ -95,8 +113,8 @@ bool report_sum_lines(struct report *report, const struct holding *holdings, siz
         for (size_t i = 0; i < count; i++)
             add_holding(report, &sum, &holdings[i]);
         for (size_t i = 0; i < sum.count; i++)
-            sum.lines[i].adds_up = adds_up(report, &sum.lines[i]);
-        done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, &habits_first);
+            sum.lines[i].reason = find_reason(report, &sum.lines[i], sum.lines[i].reason == REASON_GREW);
+        done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, &by_reason);
         *list = (struct line_list){.count = sum.count, .lines = sum.lines};
     }
     if (sum.line_of_frame)

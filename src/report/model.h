@@ -12,6 +12,7 @@
 #include "ledger/growth.h"
 #include "report/frames.h"
 #include "report/report.h"
+#include "report/suppressions.h"
 
 #define REPORT_NONE UINT32_MAX
 
@@ -23,11 +24,12 @@
     X(texts)                                                                                                 \
     X(titles)                                                                                                \
     X(spaces)                                                                                                \
+    X(growth)                                                                                                \
+    X(suppressions)                                                                                          \
     X(leaks)                                                                                                 \
     X(peaks)                                                                                                 \
     X(fragmentation)                                                                                         \
     X(frameworks)                                                                                            \
-    X(growth)                                                                                                \
     X(ooms)                                                                                                  \
     X(memory_map)                                                                                            \
     X(notes)
@@ -45,6 +47,7 @@ struct report_site {
     const struct stack *stack; /* NULL: none was taken */
     enum layer layer;
     bool owned, suppressed;
+    bool grows;
     bool has_python; /* frames */
     bool is_cached;  /* asked for by PyTorch's caching allocator */
     struct site_totals figures;
@@ -60,6 +63,20 @@ struct holding {
     uint64_t bytes, blocks;
 };
 
+/* Why a line of code is worth a look, the best reason first. X(symbol, name in JSON) */
+#define REASONS(X)                                                                                           \
+    X(GREW, "grew")       /* a site of it grows (ledger/growth.h) */                                         \
+    X(ADDS_UP, "adds_up") /* added to through most of the run, nothing given back */                         \
+    X(LATE, "late")       /* allocated in the second half of the run, nothing given back */                  \
+    X(MANY, "many")       /* many blocks */                                                                  \
+    X(REST, "rest")
+
+#define AS_REASON(symbol, name) REASON_##symbol,
+enum reason { REASONS(AS_REASON) REASON_COUNT };
+#undef AS_REASON
+
+extern const char *const reason_names[REASON_COUNT];
+
 /* What all sites with one title hold together: one line of the reader's code. */
 struct source_line {
     uint32_t site; /* its biggest */
@@ -67,7 +84,7 @@ struct source_line {
     uint64_t bytes, blocks;
     uint64_t allocs, frees;
     struct living living;
-    bool adds_up; /* added to through most of the run, nothing given back */
+    enum reason reason;
 };
 
 struct line_list {
@@ -75,11 +92,23 @@ struct line_list {
     const struct source_line *lines; /* most bytes first */
 };
 
+/* What one suppression hides from the leaks. */
+struct suppressed {
+    const struct suppression *by;
+    uint64_t bytes, blocks;
+    size_t site_count; /* may be 0 */
+};
+
 struct leaks {
-    uint64_t live_bytes, live_blocks, suppressed_bytes;
+    uint64_t live_bytes, live_blocks; /* without what is suppressed */
+    uint64_t suppressed_bytes, suppressed_blocks;
     size_t count;
-    const uint32_t *sites; /* most bytes first */
-    struct line_list lines;
+    const uint32_t *sites;                      /* most bytes first */
+    struct line_list lines;                     /* by reason, then most bytes first */
+    uint64_t framework_bytes, framework_blocks; /* of frameworks' allocators: inside the driver's blocks */
+    struct line_list framework_lines;           /* the same of those */
+    size_t suppressed_count;
+    struct suppressed *suppressed; /* one a suppression, in the order in which they are tried */
 };
 
 struct peak {
@@ -205,10 +234,15 @@ const struct named_frame *const *report_stack(const struct report *report, const
 const struct named_frame *report_own_frame(const struct report *report, const struct stack *stack,
                                            enum frame_kind kind);
 
-/* lines.c: sums `count` holdings by title; with `habits_first`, those that add up come first. False: memory
- * ran out. */
-bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool habits_first,
+/* lines.c: sums `count` holdings by title; `by_reason`, the best reason comes first. False: memory ran out.
+ */
+bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool by_reason,
                       struct line_list *lines);
+bool report_adds_up(const struct report *report, uint64_t blocks, uint64_t frees,
+                    const struct living *living);
+
+/* leaks.c: holds memory of the driver's at the end that counts as this process's. */
+bool report_is_leak(const struct report_site *site);
 
 /* holdings.c: what `of_site` says yes to, most bytes first; it fills bytes and blocks. False: memory ran out.
  */

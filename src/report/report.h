@@ -14,6 +14,7 @@
 #include "base/output.h"
 #include "catalog/catalog.h"
 #include "ledger/ledger.h"
+#include "report/suppressions.h"
 #include "trace/process_info.h"
 
 /* Names for a native frame. The library reads dynamic symbol tables, the command-line tool DWARF. */
@@ -43,6 +44,7 @@ struct report_input {
     uint64_t bound_bytes; /* not 0: to stay under so many, older events were left out of the recording */
     size_t note_count;
     const char *const *notes;
+    const struct suppressions *suppressions; /* the reader's; NULL: only those that are built in */
     const char *source_root; /* a folder in the place of "/", to read lines of code from; NULL: "/" itself */
     const char *report_path; /* where the reader finds more, for the text report; NULL: say nothing */
 };

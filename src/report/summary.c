@@ -38,7 +38,7 @@ static void say_live(struct words *words, const struct report *report)
     words_count(words, leaks->live_blocks, "block");
     words_add(words, " still allocated %s", text_when(report));
     const struct source_line *line = leaks->lines.lines;
-    if (line->adds_up) {
+    if (line->reason == REASON_GREW || line->reason == REASON_ADDS_UP) {
         words_add(words, ", adding up at ");
         words_title(words, report, line->site);
     } else if (line->bytes > leaks->live_bytes / 2) {

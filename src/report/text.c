@@ -173,6 +173,7 @@ void report_write_text(const struct report *report, const struct report_text_opt
     struct text text = {.report = report, .out = out, .options = *options};
     text_first_screen(&text);
     text_every_growth(&text);
+    text_every_suppression(&text);
     text_sites(&text);
     text_every_oom(&text);
     text_every_peak(&text);

@@ -9,6 +9,11 @@
 
 enum { MARK_COLUMN = 2, SIZE_COLUMN = 4, SHARE_COLUMN = 15, TITLE_COLUMN = 22 };
 
+static bool is_marked(const struct source_line *line)
+{
+    return line->reason == REASON_GREW || line->reason == REASON_ADDS_UP;
+}
+
 static void begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t whole)
 {
     words_add(words, "%*s%s", MARK_COLUMN, "", marked ? ">" : " ");
@@ -32,8 +37,8 @@ static void say_life(struct words *words, const struct source_line *line)
         words_time(words, living->oldest_ns);
         return;
     }
-    words_add(words, ", ");
-    if (line->adds_up) {
+    words_add(words, line->reason == REASON_LATE ? ", late in the run: " : ", ");
+    if (is_marked(line) && line->frees == 0) {
         words_add(words, "one every ");
         words_time(words, (living->newest_ns - living->oldest_ns) / (line->blocks - 1));
         words_add(words, " ");
@@ -118,7 +123,7 @@ static int say_extra(struct text *text, const struct source_line *line, int room
 static int say_line(struct text *text, const struct source_line *line, uint64_t whole, int most)
 {
     struct words words = {0};
-    begin_row(&words, line->adds_up, line->bytes, whole);
+    begin_row(&words, is_marked(line), line->bytes, whole);
     text_title(text, &words, line->site);
     text_line(text, &words);
     int extra = say_extra(text, line, most, add_source);
@@ -141,41 +146,120 @@ static void say_rest(struct text *text, const struct line_list *list, size_t sho
     text_line(text, &words);
 }
 
-void text_leaks(struct text *text, int lines)
+static bool has_marks(const struct line_list *list)
 {
-    enum { FIRST_ROW = 2, LEAST = 2, EXTRA = 2, EXTRA_MOST = 3 };
-    const struct leaks *leaks = &text->report->leaks;
-    const struct line_list *list = &leaks->lines;
-    struct words words = {0};
-    text_line(text, &words);
-    if (leaks->live_blocks == 0) {
-        words_add(&words, "Nothing was still allocated %s.", text_when(text->report));
-        text_line(text, &words);
-        return;
-    }
-    words_add(&words, "Still allocated %s: ", text_when(text->report));
-    words_size(&words, leaks->live_bytes);
-    words_add(&words, " in ");
-    words_count(&words, leaks->live_blocks, "block");
-    words_add(&words, ", by line of code");
-    text_line(text, &words);
+    return list->count > 0 && is_marked(&list->lines[0]);
+}
 
-    /* Two lines a row; what is left over goes to the first rows: their source, native code and caller. */
-    bool marks = list->count > 0 && list->lines[0].adds_up;
-    int left = lines - FIRST_ROW - marks;
+enum { LIST_HEAD = 2, ROW_LINES = 2, EXTRA = 2, EXTRA_MOST = 3 };
+
+/* Two lines a row; what is left over goes to the first rows: their source, native code and caller. */
+static void say_list(struct text *text, const struct line_list *list, uint64_t whole, int lines)
+{
+    int left = lines - LIST_HEAD - has_marks(list);
     size_t shown = list->count;
-    if (!text->options.full && (int)shown * LEAST + EXTRA > left)
-        shown = left > EXTRA + 2 * LEAST ? (size_t)(left - 1 - EXTRA) / LEAST : 1;
+    if (!text->options.full && (int)shown * ROW_LINES + EXTRA > left)
+        shown = left > EXTRA + 2 * ROW_LINES ? (size_t)(left - 1 - EXTRA) / ROW_LINES : 1;
     shown = shown < list->count ? shown : list->count;
-    left -= (int)shown * LEAST + (shown < list->count);
+    left -= (int)shown * ROW_LINES + (shown < list->count);
     for (size_t i = 0; i < shown; i++) {
         int most = left < EXTRA_MOST && !text->options.full ? left : EXTRA_MOST;
-        left -= say_line(text, &list->lines[i], leaks->live_bytes, most);
+        left -= say_line(text, &list->lines[i], whole, most);
     }
     if (shown < list->count)
         say_rest(text, list, shown);
-    if (marks)
-        text_say(text, "  > added to all through the run and nothing given back: look here first");
+    if (has_marks(list))
+        text_say(text, "  > keeps adding up, all through the run: look here first");
+}
+
+static void head_list(struct text *text, const char *before, uint64_t bytes, uint64_t blocks)
+{
+    struct words words = {0};
+    text_line(text, &words);
+    words_add(&words, "%s", before);
+    words_size(&words, bytes);
+    words_add(&words, " in ");
+    words_count(&words, blocks, "block");
+    words_add(&words, ", by line of code");
+    text_line(text, &words);
+}
+
+/* The lines that the list would take at most, and at least. */
+static int lines_of(const struct line_list *list, bool most)
+{
+    size_t rows = most || list->count < 2 ? list->count : 2;
+    return list->count ? LIST_HEAD + (int)rows * (ROW_LINES + (most ? EXTRA_MOST : 0)) : 0;
+}
+
+/* At exit all of a framework's cache is alive: what its allocator had handed out of it tells more, and gets
+ * what room there is. */
+static int framework_share(const struct leaks *leaks, int lines)
+{
+    int wanted = lines_of(&leaks->framework_lines, true), others = lines_of(&leaks->lines, false);
+    return wanted < lines - others ? wanted : lines - others;
+}
+
+static void say_suppressed(struct text *text)
+{
+    const struct leaks *leaks = &text->report->leaks;
+    struct words words = {0};
+    if (leaks->suppressed_blocks == 0)
+        return;
+    words_add(&words, "  suppressed: ");
+    words_size(&words, leaks->suppressed_bytes);
+    words_add(&words, " in ");
+    words_count(&words, leaks->suppressed_blocks, "block");
+    words_add(&words, ", told below");
+    text_line(text, &words);
+}
+
+void text_leaks(struct text *text, int lines)
+{
+    const struct leaks *leaks = &text->report->leaks;
+    struct words words = {0};
+    int of_frameworks = framework_share(leaks, lines);
+    lines -= leaks->suppressed_blocks > 0;
+    if (leaks->live_blocks == 0) {
+        text_line(text, &words);
+        words_add(&words, "Nothing%s was still allocated %s.", leaks->suppressed_blocks ? " else" : "",
+                  text_when(text->report));
+        text_line(text, &words);
+    } else {
+        words_add(&words, "Still allocated %s: ", text_when(text->report));
+        head_list(text, words.text, leaks->live_bytes, leaks->live_blocks);
+        say_list(text, &leaks->lines, leaks->live_bytes, lines - of_frameworks);
+    }
+    say_suppressed(text);
+    if (leaks->framework_blocks) {
+        head_list(text, "Of it, handed out by frameworks (tensors): ", leaks->framework_bytes,
+                  leaks->framework_blocks);
+        say_list(text, &leaks->framework_lines, leaks->framework_bytes, of_frameworks);
+    }
+}
+
+void text_every_suppression(struct text *text)
+{
+    const struct leaks *leaks = &text->report->leaks;
+    struct words words = {0};
+    if (leaks->suppressed_blocks == 0)
+        return;
+    text_line(text, &words);
+    text_say(text, "Still allocated, but suppressed");
+    for (size_t i = 0; i < leaks->suppressed_count; i++) {
+        const struct suppressed *row = &leaks->suppressed[i];
+        if (row->blocks == 0)
+            continue;
+        begin_row(&words, false, row->bytes, leaks->suppressed_bytes);
+        words_count(&words, row->blocks, "block");
+        if (row->by->file)
+            words_add(&words, ", leak:%s at %s:%u", row->by->pattern, base_name(row->by->file),
+                      row->by->line);
+        else
+            words_add(&words, ", by %s*", row->by->pattern);
+        if (row->by->reason)
+            words_add(&words, ": %s", row->by->reason);
+        text_line(text, &words);
+    }
 }
 
 static void say_peak(struct text *text, const struct peak *peak, size_t shown)

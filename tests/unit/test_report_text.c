@@ -98,7 +98,9 @@ static void test_out_of_memory_comes_before_everything_else(void **state)
     assert_int_equal(line_with(text, "OUT OF MEMORY: cuMemAlloc asked for 7.00 GiB on device 0 at 59.4 s"),
                      4);
     assert_has(text, "asked by    train.py:52 in next_batch\n");
-    assert_has(text, "free then   6.20 GiB of 8.00 GiB; this process held 1.30 GiB; at most 6.20 GiB would have fitted\n");
+    assert_has(
+        text,
+        "free then   6.20 GiB of 8.00 GiB; this process held 1.30 GiB; at most 6.20 GiB would have fitted\n");
     assert_has(text, "held by     1.13 GiB   86.4%  train.py:24 in Server.load, 24 blocks\n");
     assert_has(text, "No allocation succeeded after this one.");
     assert_true(line_with(text, "  try   ") < line_with(text, "Peak"));

@@ -4,8 +4,11 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "command.h"
 
 /* So many modules are named one by one; a recording from another machine may miss all of its files. */
 #define PROBLEMS_NAMED 3
@@ -69,14 +72,34 @@ static bool collect_notes(struct rendering *rendering, const struct symbol_place
     return true;
 }
 
+static void complain_of_suppressions(void *arg, const char *sentence)
+{
+    (void)arg;
+    complain(NULL, "%s", sentence);
+}
+
+/* They are as little needed as the variable is: a report without them is better than none. */
+static void read_suppressions(struct rendering *rendering, const char *path)
+{
+    if (!path)
+        path = getenv("GPUMEMTRACE_SUPPRESSIONS");
+    if (!path || !path[0])
+        return;
+    char *whole = realpath(path, NULL);
+    suppressions_read(&rendering->suppressions, whole ? whole : path, &rendering->arena,
+                      complain_of_suppressions, NULL);
+    free(whole);
+}
+
 int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
-                   const char *report_path, char *error, size_t error_bytes)
+                   const char *suppressions, const char *report_path, char *error, size_t error_bytes)
 {
     struct recording *recording = &rendering->recording;
     memset(rendering, 0, sizeof(*rendering));
     if (recording_read(recording, path, NULL, NULL, error, error_bytes) != 0)
         return -1;
     rendering->symbols = dwarf_source_create(places);
+    read_suppressions(rendering, suppressions);
     if (rendering->symbols) {
         rendering->input = (struct report_input){
             .catalog = recording->catalog,
@@ -86,6 +109,7 @@ int rendering_open(struct rendering *rendering, const char *path, const struct s
             .dropped_events = recording->file_dropped_events,
             .bound_bytes = recording->bound_bytes,
             .source_root = places ? places->sysroot : NULL,
+            .suppressions = &rendering->suppressions,
             .report_path = report_path,
         };
         if (collect_notes(rendering, places))

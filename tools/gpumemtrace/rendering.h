@@ -13,14 +13,17 @@ struct rendering {
     struct recording recording;
     struct symbol_source *symbols;
     struct arena arena;
+    struct suppressions suppressions;
     struct report_input input; /* the report points at it */
     struct report *report;
 };
 
 /* 0, or -1 with a sentence in `error` and nothing left open. `places`: where the recording's files are, or
- * NULL; it must outlive the rendering. `report_path`: as in struct report_input. */
+ * NULL; it must outlive the rendering. `suppressions`: a file of them, or NULL for the one that
+ * GPUMEMTRACE_SUPPRESSIONS names; what is wrong with it is said on stderr. `report_path`: as in struct
+ * report_input. */
 int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
-                   const char *report_path, char *error, size_t error_bytes);
+                   const char *suppressions, const char *report_path, char *error, size_t error_bytes);
 void rendering_close(struct rendering *rendering);
 
 #endif

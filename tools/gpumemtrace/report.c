@@ -10,13 +10,15 @@
 #include "rendering.h"
 #include "symbol_options.h"
 
-enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_TEXT, OPTION_FULL, OPTION_NATIVE };
+enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_TEXT, OPTION_FULL, OPTION_NATIVE, OPTION_SUPPRESSIONS };
 
 static const struct option_row options[] = {
     {OPTION_TEXT, "text", NULL, "for people: what leaked, the peak, fragmentation (this is the default)"},
     {OPTION_JSON, "json", NULL, "for programs: everything, in the schema gpumemtrace.report/1"},
     {OPTION_FULL, "full", NULL, "every site and every frame, nothing shortened"},
     {OPTION_NATIVE, "native", NULL, "all native frames, those of libraries and the interpreter too"},
+    {OPTION_SUPPRESSIONS, "suppressions", "FILE",
+     "leave out of the leaks what lines leak:PATTERN in FILE mean"},
     {'o', "output", "FILE", "write to FILE instead of standard output"},
     SYMBOL_OPTION_ROWS,
 };
@@ -25,7 +27,7 @@ struct request {
     bool json;
     struct report_text_options text;
     struct symbol_options symbols;
-    const char *output;
+    const char *output, *suppressions;
 };
 
 static void write_report(const struct rendering *rendering, const struct request *request, struct output *out)
@@ -67,12 +69,19 @@ static int report_main(const struct command *command, int argc, char **argv)
         request.text.native |= id == OPTION_NATIVE;
         if (id == 'o')
             request.output = value;
+        if (id == OPTION_SUPPRESSIONS && access(value, R_OK) != 0) {
+            complain(value, "%s", strerror(errno));
+            return STATUS_UNUSABLE;
+        }
+        if (id == OPTION_SUPPRESSIONS)
+            request.suppressions = value;
         symbol_options_take(&request.symbols, command, id, value);
     }
     if (argc - optind != 1)
         usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
     const char *path = argv[optind];
-    if (rendering_open(&rendering, path, &request.symbols.places, path, error, sizeof(error)) != 0) {
+    if (rendering_open(&rendering, path, &request.symbols.places, request.suppressions, path, error,
+                       sizeof(error)) != 0) {
         complain(path, "%s", error);
         return STATUS_UNUSABLE;
     }
@@ -94,7 +103,9 @@ const struct command report_command = {
         "files)\n"
         "or --debug-dir (a .build-id folder, or any folder of debug files and libraries). A file counts "
         "only\n"
-        "if its build-id, or else its size and time, is the recorded one.",
+        "if its build-id, or else its size and time, is the recorded one.\n"
+        "Suppressions are those of LeakSanitizer, a line each: leak:PATTERN, and after # why.\n"
+        "Without --suppressions the file is taken that GPUMEMTRACE_SUPPRESSIONS names.",
     .example = "  gpumemtrace report gpumemtrace.4711.gmt\n"
                "  gpumemtrace report --json -o run.json gpumemtrace.4711.gmt\n"
                "  gpumemtrace report --sysroot container/rootfs train.gmt\n",

@@ -249,7 +249,7 @@ static int render_to_json(const char *path, const struct symbol_places *places, 
 {
     struct rendering rendering;
     struct output out;
-    if (rendering_open(&rendering, path, places, NULL, error, error_bytes) != 0)
+    if (rendering_open(&rendering, path, places, NULL, NULL, error, error_bytes) != 0)
         return -1;
     int fd = memfd_create("gpumemtrace report", MFD_CLOEXEC);
     if (fd >= 0) {

@@ -136,7 +136,7 @@ static void write_reports(const char *recording, const char *reports, bool quiet
     bool wants_text, wants_json;
     read_kinds(reports, &wants_text, &wants_json);
     char *text = beside(recording, ".txt"), *json = beside(recording, ".json");
-    if (rendering_open(&rendering, recording, NULL,
+    if (rendering_open(&rendering, recording, NULL, NULL,
                        wants_text   ? text
                        : wants_json ? json
                                     : recording,

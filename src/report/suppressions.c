@@ -1,0 +1,156 @@
+/* Reading suppressions, and matching their patterns (suppressions.h). */
+#include "report/suppressions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/regular_file.h"
+
+#define FILE_BYTES_MAX ((off_t)4 << 20)
+#define SENTENCE_BYTES 512
+
+/* After a failure only what follows the last star moves on: the time is linear in the product of both
+ * lengths. */
+bool suppression_matches(const char *pattern, const char *name)
+{
+    bool from_start = *pattern == '^';
+    pattern += from_start;
+    const char *end = pattern + strlen(pattern);
+    bool to_end = end > pattern && end[-1] == '$';
+    end -= to_end;
+    const char *resume = pattern, *retry = from_start ? NULL : name;
+    for (;;) {
+        if (pattern < end && *pattern == '*') {
+            resume = ++pattern;
+            retry = name;
+        } else if (pattern == end && (!to_end || *name == '\0')) {
+            return true;
+        } else if (pattern < end && *name && *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (retry && *retry) {
+            pattern = resume;
+            name = ++retry;
+        } else {
+            return false;
+        }
+    }
+}
+
+static char *skip_spaces(char *text)
+{
+    while (*text == ' ' || *text == '\t')
+        text++;
+    return text;
+}
+
+static void trim_end(char *text)
+{
+    size_t bytes = strlen(text);
+    while (bytes > 0 && strchr(" \t\r", text[bytes - 1]))
+        text[--bytes] = '\0';
+}
+
+/* "leak:pattern  # reason". False when it is something else. */
+static bool parse_line(char *line, struct suppression *suppression)
+{
+    static const char kind[] = "leak:";
+    if (strncmp(line, kind, sizeof kind - 1) != 0)
+        return false;
+    char *pattern = skip_spaces(line + sizeof kind - 1), *reason = NULL;
+    for (char *at = pattern; *at && !reason; at++)
+        if (*at == '#' && at > pattern && (at[-1] == ' ' || at[-1] == '\t'))
+            reason = at;
+    if (reason) {
+        *reason = '\0';
+        reason = skip_spaces(reason + 1);
+        trim_end(reason);
+    }
+    trim_end(pattern);
+    suppression->pattern = pattern;
+    suppression->reason = reason && *reason ? reason : NULL;
+    return *pattern != '\0' && *pattern != '#';
+}
+
+bool suppressions_parse(struct suppressions *suppressions, const char *path, char *text, size_t bytes,
+                        struct arena *arena, suppressions_complain *complain, void *arg)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < bytes; i++)
+        lines += text[i] == '\n';
+    struct suppression *list = arena_alloc(arena, lines * sizeof *list);
+    char *copy = arena_copy(arena, text, bytes);
+    *suppressions = (struct suppressions){0};
+    if (!list || !copy) {
+        complain(arg, "not enough memory for suppressions");
+        return false;
+    }
+    suppressions->list = list;
+    unsigned number = 0;
+    for (char *line = copy, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        number++;
+        trim_end(line);
+        line = skip_spaces(line);
+        if (*line == '\0' || *line == '#')
+            continue;
+        struct suppression *suppression = &list[suppressions->count];
+        if (parse_line(line, suppression)) {
+            suppression->file = path;
+            suppression->line = number;
+            suppressions->count++;
+            continue;
+        }
+        char sentence[SENTENCE_BYTES];
+        snprintf(sentence, sizeof sentence, "%s:%u is no suppression: not of the form leak:PATTERN", path,
+                 number);
+        complain(arg, sentence);
+    }
+    return true;
+}
+
+static size_t read_all(int fd, char *text, size_t bytes)
+{
+    size_t used = 0;
+    while (used < bytes) {
+        ssize_t count = read(fd, text + used, bytes - used);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        used += (size_t)count;
+    }
+    return used;
+}
+
+bool suppressions_read(struct suppressions *suppressions, const char *path, struct arena *arena,
+                       suppressions_complain *complain, void *arg)
+{
+    struct stat status;
+    char *text = NULL;
+    size_t bytes = 0;
+    int fd = regular_file_open(NULL, path), error = fd < 0 ? errno : 0;
+    *suppressions = (struct suppressions){0};
+    if (error == 0 && fstat(fd, &status) != 0)
+        error = errno;
+    if (error == 0 && status.st_size > FILE_BYTES_MAX)
+        error = EFBIG;
+    if (error == 0 && !(text = arena_alloc(arena, (size_t)status.st_size + 1)))
+        error = ENOMEM;
+    if (error == 0)
+        bytes = read_all(fd, text, (size_t)status.st_size);
+    if (fd >= 0)
+        close(fd);
+    if (error == 0)
+        return suppressions_parse(suppressions, arena_copy(arena, path, strlen(path)), text, bytes, arena,
+                                  complain, arg);
+    char sentence[SENTENCE_BYTES];
+    snprintf(sentence, sizeof sentence, "cannot read suppressions from %s: %s", path, strerror(error));
+    complain(arg, sentence);
+    return false;
+}
