@@ -22,6 +22,7 @@
 #define SEGMENTS_MAX  8 /* further ones are counted to the last */
 #define ARENA_LIMIT   ((size_t)16 << 20)
 #define BUILD_ID_NAME "GNU"
+#define MAPS_BYTES    8192 /* a line of /proc/self/maps with the longest path fits */
 
 struct known_module {
     struct known_module *next;
@@ -185,12 +186,12 @@ static bool take_mapped_path(const char *line, uintptr_t address, char *path, si
 /* The kernel's name of the file mapped at `address`: absolute, whatever the working directory was. */
 static void find_mapped_path(uintptr_t address, char *path, size_t bytes)
 {
-    char buffer[8192]; /* a line with the longest path fits */
+    char *buffer = pages_alloc(MAPS_BYTES); /* too much for a small stack */
     size_t used = 0;
     bool done = false;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int fd = buffer == NULL ? -1 : open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     while (fd >= 0 && !done) {
-        ssize_t got = read(fd, buffer + used, sizeof buffer - 1 - used);
+        ssize_t got = read(fd, buffer + used, MAPS_BYTES - 1 - used);
         if (got <= 0)
             break;
         used += (size_t)got;
@@ -203,11 +204,12 @@ static void find_mapped_path(uintptr_t address, char *path, size_t bytes)
         }
         used -= (size_t)(line - buffer);
         memmove(buffer, line, used);
-        if (used == sizeof buffer - 1)
+        if (used == MAPS_BYTES - 1)
             used = 0;
     }
     if (fd >= 0)
         close(fd);
+    pages_free(buffer, MAPS_BYTES);
 }
 
 static void find_path(const struct query *query)

@@ -19,6 +19,14 @@
 #define COMMAND_LINE_BYTES 65536
 #define STEM_TRIES         1000
 
+/* Under the lock. Too large for the stack of the thread that allocates first, which may have a few KiB. */
+static struct {
+    char path[CONFIG_PATH_MAX + 8]; /* of the recording */
+    char stem[CONFIG_PATH_MAX];
+    char other[CONFIG_PATH_MAX + 8];
+    char line[CONFIG_PATH_MAX + 256];
+} texts;
+
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
@@ -60,9 +68,8 @@ static void read_arguments(struct process_info *process)
 
 static const char *read_exe(void)
 {
-    char path[CONFIG_PATH_MAX];
-    ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);
-    const char *copy = bytes < 0 ? NULL : arena_copy(&preload.arena, path, (size_t)bytes);
+    ssize_t bytes = readlink("/proc/self/exe", texts.other, sizeof texts.other);
+    const char *copy = bytes < 0 ? NULL : arena_copy(&preload.arena, texts.other, (size_t)bytes);
     return copy == NULL ? "" : copy;
 }
 
@@ -95,49 +102,49 @@ static void read_process(struct process_info *process)
 static bool stem_is_taken(const char *stem)
 {
     static const char *const suffixes[] = {TRACE_SUFFIX, ".txt", ".json"};
-    char path[CONFIG_PATH_MAX + 8];
     struct stat status;
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        snprintf(path, sizeof path, "%s%s", stem, suffixes[i]);
-        if (lstat(path, &status) == 0)
+        snprintf(texts.other, sizeof texts.other, "%s%s", stem, suffixes[i]);
+        if (lstat(texts.other, &status) == 0)
             return true;
     }
     return false;
 }
 
-/* Opens STEM.gmt, or STEM-2.gmt and so on where that name is taken. 0 or an errno; the path tried last in
- * `path`. */
-static int open_recording(char *path, size_t bytes)
+/* Opens STEM.gmt, or STEM-2.gmt and so on where that name is taken. 0 or an errno; the path tried last is in
+ * `texts`. */
+static int open_recording(void)
 {
-    char stem[CONFIG_PATH_MAX];
     int error = ENAMETOOLONG;
-    snprintf(path, bytes, "%s", preload.config.output);
-    if (!config_expand(&preload.config, preload.process.host, preload.process.exe, stem, sizeof stem - 16))
+    snprintf(texts.path, sizeof texts.path, "%s", preload.config.output);
+    if (!config_expand(&preload.config, preload.process.host, preload.process.exe, texts.stem,
+                       sizeof texts.stem - 16))
         return error;
     for (int number = 1; number <= STEM_TRIES; number++) {
-        size_t length = strlen(stem);
+        size_t length = strlen(texts.stem);
         if (number > 1)
-            snprintf(preload.stem, sizeof preload.stem, "%.*s-%d", (int)length, stem, number);
+            snprintf(preload.stem, sizeof preload.stem, "%.*s-%d", (int)length, texts.stem, number);
         else
-            memcpy(preload.stem, stem, length + 1);
-        if (snprintf(path, bytes, "%s%s", preload.stem, TRACE_SUFFIX) >= (int)bytes)
+            memcpy(preload.stem, texts.stem, length + 1);
+        if (snprintf(texts.path, sizeof texts.path, "%s%s", preload.stem, TRACE_SUFFIX) >=
+            (int)sizeof texts.path)
             return ENAMETOOLONG;
-        error = stem_is_taken(preload.stem) ? EEXIST
-                                            : trace_writer_open(&preload.writer, path, &preload.process,
-                                                                preload.config.max_trace_bytes,
-                                                                preload_checkpoint, NULL);
+        error = stem_is_taken(preload.stem)
+                    ? EEXIST
+                    : trace_writer_open(&preload.writer, texts.path, &preload.process,
+                                        preload.config.max_trace_bytes, preload_checkpoint, NULL);
         if (error != EEXIST)
             break;
     }
     return error;
 }
 
-static void say_cannot_record(const char *path, int error)
+static void say_cannot_record(int error)
 {
-    char line[CONFIG_PATH_MAX + 256], note[NOTE_BYTES];
-    snprintf(line, sizeof line, "gpumemtrace: cannot write %s: %s; going on without a recording\n", path,
-             strerror(error));
-    preload_say(line);
+    char note[NOTE_BYTES];
+    snprintf(texts.line, sizeof texts.line,
+             "gpumemtrace: cannot write %s: %s; going on without a recording\n", texts.path, strerror(error));
+    preload_say(texts.line);
     snprintf(note, sizeof note, "The recording could not be written (%s).", strerror(error));
     preload_note(note);
     preload.stem[0] = '\0';
@@ -189,7 +196,6 @@ static bool make_books(void)
 
 bool preload_begin(void)
 {
-    char path[CONFIG_PATH_MAX + 8];
     if (!make_books()) {
         preload_say("gpumemtrace: not enough memory to record\n");
         preload_reset();
@@ -197,10 +203,10 @@ bool preload_begin(void)
         return false;
     }
     read_process(&preload.process);
-    int error = open_recording(path, sizeof path);
+    int error = open_recording();
     say_and_record_notes();
     if (error != 0)
-        say_cannot_record(path, error);
+        say_cannot_record(error);
     learn_process();
     atomic_store_explicit(&preload.phase, PHASE_RECORDING, memory_order_release);
     return true;

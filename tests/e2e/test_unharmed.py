@@ -199,3 +199,64 @@ def test_exit_status_and_signals_of_the_program_stay(gmt):
             """, status=status, env={"GPUMEMTRACE_QUIET": "1"})
         assert done.out == ""
         assert gmt.rendered(done.recording)["leaks"]["live_bytes"] == 4096
+
+
+SMALL_STACK = """
+    #include <dlfcn.h>
+    #include <limits.h>
+    #include <pthread.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    int cuInit(unsigned int);
+    int cuDevicePrimaryCtxRetain(void **, int);
+    int cuCtxSetCurrent(void *);
+    int cuMemAlloc_v2(unsigned long long *, size_t);
+    typedef int allocate(int (*)(unsigned long long *, size_t), size_t);
+    static allocate *plugin;
+    static void *context;
+    static void *work(void *leave)
+    {
+        cuCtxSetCurrent(context);
+        plugin(cuMemAlloc_v2, 1 << 20);
+        plugin(cuMemAlloc_v2, (size_t)1 << 50); /* is refused */
+        if (leave)
+            _exit(0);
+        return NULL;
+    }
+    int main(int count, char **arguments)
+    {
+        pthread_t thread;
+        pthread_attr_t small;
+        if (chdir(arguments[1]) != 0)
+            return 1;
+        plugin = (allocate *)dlsym(dlopen("./plugin.so", RTLD_NOW), "allocate");
+        cuInit(0);
+        cuDevicePrimaryCtxRetain(&context, 0);
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+        pthread_create(&thread, &small, work, count > 2 ? context : NULL);
+        pthread_join(thread, NULL);
+        return 0;
+    }
+    """
+PLUGIN = """
+    #include <stddef.h>
+    int allocate(int (*real)(unsigned long long *, size_t), size_t bytes)
+    {
+        unsigned long long block;
+        return real(&block, bytes) + 1;
+    }
+    """
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer's own code needs more stack than there is")
+@pytest.mark.parametrize("leave", [[], ["leave"]], ids=["exit", "_exit"])
+def test_a_thread_with_the_smallest_stack_can_do_everything(gmt, tmp_path, compiled, leave):
+    """It begins the recording, names a module that was loaded by a relative path, is refused memory, and may end all."""
+    (tmp_path / "small.c").write_text(SMALL_STACK)
+    (tmp_path / "plugin.c").write_text(PLUGIN)
+    program = compiled(tmp_path / "small.c", SIMGPU / "libcuda.so.1", "-ldl", "-lpthread")
+    shutil.copy(compiled(tmp_path / "plugin.c", "-shared", "-fPIC"), tmp_path / "plugin.so")
+    done = gmt.run(program, tmp_path, *leave, env={"GPUMEMTRACE_QUIET": "1"})
+    assert done.report["counters"]["allocs"] == 1 and len(done.report["ooms"]) == 1
+    assert done.report["sites"][0]["frames"][0]["module"] == str(tmp_path / "plugin.so")
