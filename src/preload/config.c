@@ -154,14 +154,15 @@ static bool set_suppressions(struct config *config, const char *text)
 static bool set_output(struct config *config, const char *text)
 {
     char folder[CONFIG_PATH_MAX] = "";
-    if (*text == '\0')
+    if (*text == '\0' || text[strlen(text) - 1] == '/')
         return false;
     for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%')) {
         if (at[1] == '\0' || strchr("phre%", at[1]) == NULL)
             return false;
     }
+    /* A folder that is gone, or has no name that fits: opening the file will tell. */
     if (*text != '/' && getcwd(folder, sizeof folder) == NULL)
-        return false;
+        folder[0] = '\0';
     /* The folder is no pattern: its own % signs are doubled. */
     size_t used = 0;
     for (const char *at = folder; *at != '\0' && used + 2 < sizeof config->output; at++) {
@@ -169,8 +170,8 @@ static bool set_output(struct config *config, const char *text)
             config->output[used++] = '%';
         config->output[used++] = *at;
     }
-    int wrote =
-        snprintf(config->output + used, sizeof config->output - used, "%s%s", *text == '/' ? "" : "/", text);
+    int wrote = snprintf(config->output + used, sizeof config->output - used, "%s%s",
+                         folder[0] == '\0' ? "" : "/", text);
     if (wrote < 0 || (size_t)wrote >= sizeof config->output - used) {
         config->output[0] = '\0';
         return false;

@@ -100,12 +100,21 @@ static int write_output(struct finishing *finishing, const struct report *report
     return error;
 }
 
-static void write_outputs(struct finishing *finishing, const struct report *report)
+/* Nobody is told to open what could not be written. */
+static void write_outputs(struct finishing *finishing, const struct report *report,
+                          struct report_input *input)
 {
+    bool written = false;
     for (size_t i = 0; i < OUTPUT_COUNT && preload.stem[0] != '\0'; i++) {
-        int error = outputs[i].wanted(&preload.config) ? write_output(finishing, report, i) : 0;
-        if (error == 0)
+        if (!outputs[i].wanted(&preload.config))
             continue;
+        int error = write_output(finishing, report, i);
+        if (error == 0) {
+            written = true;
+            continue;
+        }
+        if (!written)
+            input->report_path = NULL;
         snprintf(finishing->line, sizeof finishing->line, "gpumemtrace: cannot write %s: %s\n",
                  finishing->path, strerror(error));
         preload_say(finishing->line);
@@ -188,7 +197,7 @@ static void write_reports(void)
         return;
     struct shelter shelter;
     shelter_enter(&shelter);
-    write_outputs(finishing, report);
+    write_outputs(finishing, report, &input);
     say_summary(finishing, report);
     shelter_leave(&shelter);
 }

@@ -3,6 +3,8 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
+import textwrap
 import time
 
 import pytest
@@ -36,6 +38,26 @@ def test_output_folder_that_is_a_file(gmt):
     done = gmt.python(PROGRAM, env={"GPUMEMTRACE_OUTPUT": gmt.folder / "file" / "gmt.%p"})
     expect_unharmed(done, "Not a directory")
     assert (gmt.folder / "file").read_text() == ""
+
+
+def test_current_folder_that_is_gone(gmt):
+    for output in [None, "run.%p"]:
+        folder = gmt.new_folder()
+        done = gmt.run("sh", "-c", f'cd "{folder}" && rmdir "{folder}" && exec "$0" "$@"', sys.executable, "-c",
+                       textwrap.dedent(PROGRAM), env={"GPUMEMTRACE_OUTPUT": output, "GPUMEMTRACE_QUIET": "1"})
+        expect_unharmed(done, "No such file or directory")
+        assert len(done.err.splitlines()) == 1
+
+
+def test_output_folder_that_goes_away_is_not_pointed_at(gmt):
+    folder = gmt.folder / "going"
+    folder.mkdir()
+    done = gmt.python(PROGRAM + """
+    import os, sys
+    os.rename(sys.argv[1], sys.argv[1] + ".gone")
+    """, folder, env={"GPUMEMTRACE_OUTPUT": folder / "gmt"})
+    expect_unharmed(done, "No such file or directory", "peak")
+    assert "report:" not in done.err
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system: needs root")

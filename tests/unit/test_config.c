@@ -256,6 +256,14 @@ static void test_a_stem_that_does_not_fit_is_refused(void **state)
     assert_null(expand("/%h", 1));
 }
 
+static void test_a_folder_is_no_file_name(void **state)
+{
+    (void)state;
+    read_with("GPUMEMTRACE_OUTPUT", "/traces/");
+    assert_defaults();
+    assert_non_null(strstr(config.complaints, "GPUMEMTRACE_OUTPUT=/traces/"));
+}
+
 static void test_a_path_too_long_is_named_and_the_default_used(void **state)
 {
     (void)state;
@@ -345,6 +353,7 @@ int main(void)
         WITH_NO_VARIABLES(test_the_rank_comes_from_the_first_launcher_that_tells),
         WITH_NO_VARIABLES(test_the_pattern_is_expanded),
         WITH_NO_VARIABLES(test_a_stem_that_does_not_fit_is_refused),
+        WITH_NO_VARIABLES(test_a_folder_is_no_file_name),
         WITH_NO_VARIABLES(test_a_path_too_long_is_named_and_the_default_used),
         WITH_NO_VARIABLES(test_a_relative_path_means_the_folder_at_the_start),
         WITH_NO_VARIABLES(test_a_folders_own_percent_signs_are_no_pattern),
