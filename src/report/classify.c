@@ -35,8 +35,10 @@ static bool is_standard_library(const char *path)
 }
 
 /* Where packages are installed, wherever that is: a virtual environment may lie in the reader's own folder.
- * Wheels and eggs are run as they are by some (pex). */
-static const char *const package_folders[] = {"/site-packages/", "/dist-packages/", ".whl/", ".egg/"};
+ * Wheels and eggs are run as they are by some (pex). Crates and Go's modules are compiled into the reader's
+ * own libraries. */
+static const char *const package_folders[] = {"/site-packages/", "/dist-packages/",       ".whl/",
+                                              ".egg/",           "/.cargo/registry/src/", "/go/pkg/mod/"};
 
 const char *package_of(const char *file, size_t *length)
 {
@@ -147,9 +149,10 @@ static const char *const system_folders[] = {"/lib/",       "/lib64/",         "
 
 /* Functions that the reader's module holds only because a header was compiled into it; plain and mangled. */
 static const char *const library_functions[] = {
-    "std::",   "__gnu_cxx::", "thrust::", "cub::",     "cuda::",       "at::",          "c10::",
-    "torch::", "pybind11::",  "_ZSt",     "_ZNSt",     "_ZNKSt",       "_ZN9__gnu_cxx", "_ZN6thrust",
-    "_ZN3cub", "_ZN2at",      "_ZN3c10",  "_ZN5torch", "_ZN8pybind11", "_start",        "__libc_start",
+    "std::",   "__gnu_cxx::", "thrust::",  "cub::",        "cuda::",        "at::",         "c10::",
+    "torch::", "pybind11::",  "core::",    "alloc::",      "hashbrown::",   "<core::",      "<alloc::",
+    "<std::",  "_ZSt",        "_ZNSt",     "_ZNKSt",       "_ZN9__gnu_cxx", "_ZN6thrust",   "_ZN3cub",
+    "_ZN2at",  "_ZN3c10",     "_ZN5torch", "_ZN8pybind11", "_start",        "__libc_start",
 };
 
 bool is_python_program(const char *path)
@@ -171,7 +174,7 @@ bool is_of_environment(const char *file, const char *program)
 }
 
 static const char *const header_folders[] = {"/usr/include/", "/usr/lib/gcc/", "/usr/local/cuda",
-                                             "/usr/local/include/"};
+                                             "/usr/local/include/", "/rustc/"};
 
 enum frame_rank rank_native(const char *module, const char *function, const char *file, const char *program)
 {

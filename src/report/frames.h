@@ -52,7 +52,7 @@ const char *base_name(const char *path);
 #define SHORT_NAME_MAX 512
 const char *short_name(const char *function, int columns, char text[SHORT_NAME_MAX]);
 
-/* titles.c: what a site is called wherever one line has to do: "train.py:42 in step". Raw text, cut to
+/* frame_title.c: what a site is called wherever one line has to do: "train.py:42 in step". Raw text, cut to
  * `bytes`; the function in at most so many columns where that can be. Returns `title`. */
 #define TITLE_MAX      320
 #define TITLE_FUNCTION 60

@@ -2,7 +2,6 @@
  * used. */
 #include "report/model.h"
 
-/* The space, and when it last allocated. */
 static uint64_t tracked_on(const struct report *report, int device)
 {
     for (size_t i = 0; i < report->space_count; i++)

@@ -13,7 +13,7 @@
 #include "symbols/dwarf_file.h"
 #include "symbols/symbols.h"
 
-#define OUT_OF_MEMORY "out of memory while reading debug information"
+#define OUT_OF_MEMORY "Out of memory while reading debug information."
 
 struct resolved {
     uint64_t offset;
@@ -22,15 +22,11 @@ struct resolved {
     UT_hash_handle hh;
 };
 
-struct file_key {
-    uint64_t device, inode;
-};
-
 struct opened_file {
-    struct file_key key;
+    struct opened_file *next;
+    uint64_t device, inode;    /* one file may have many names */
     struct dwarf_file *file;   /* NULL: cannot be read */
     struct resolved *resolved; /* by offset */
-    UT_hash_handle hh;
 };
 
 struct known_module {
@@ -54,22 +50,20 @@ struct dwarf_source {
 static struct opened_file *find_opened(struct dwarf_source *source, const struct module *module,
                                        struct elf_file *file)
 {
-    struct file_key key = {.device = file->device, .inode = file->inode};
-    struct opened_file *found;
-    HASH_FIND(hh, source->opened, &key, sizeof(key), found);
+    struct opened_file *found = source->opened;
+    while (found && (found->device != file->device || found->inode != file->inode))
+        found = found->next;
     if (found) {
         elf_close(file);
         return found->file ? found : NULL;
     }
     found = arena_alloc(&source->arena, sizeof(*found));
-    if (found) {
-        found->key = key;
-        HASH_ADD(hh, source->opened, key, sizeof(found->key), found);
-    }
-    if (!found || !hash_added(found)) {
+    if (!found) {
         elf_close(file);
         return NULL;
     }
+    *found = (struct opened_file){.next = source->opened, .device = file->device, .inode = file->inode};
+    source->opened = found;
     found->file = dwarf_file_create(source->files, module, file, &source->arena);
     return found->file ? found : NULL;
 }
@@ -77,7 +71,7 @@ static struct opened_file *find_opened(struct dwarf_source *source, const struct
 static const char *describe(struct dwarf_source *source, const struct known_module *of)
 {
     char text[4096 + 256];
-    snprintf(text, sizeof(text), "%s%s %s: its functions are shown as offsets",
+    snprintf(text, sizeof(text), "%s%s %s: its functions are shown as offsets.",
              source->sysroot ? source->sysroot : "", of->module->path, elf_problem_text(of->problem));
     const char *kept = arena_copy(&source->arena, text, strlen(text));
     return kept ? kept : OUT_OF_MEMORY;
@@ -192,15 +186,13 @@ struct symbol_source *dwarf_source_create(const struct symbol_places *places)
 void dwarf_source_destroy(struct symbol_source *source)
 {
     struct dwarf_source *of = source ? source->source : NULL;
-    struct opened_file *file, *next;
     if (!of)
         return;
     HASH_CLEAR(hh, of->modules);
-    HASH_ITER (hh, of->opened, file, next) {
+    for (struct opened_file *file = of->opened; file; file = file->next) {
         HASH_CLEAR(hh, file->resolved);
         dwarf_file_destroy(file->file);
     }
-    HASH_CLEAR(hh, of->opened);
     if (of->files)
         debug_files_destroy(of->files);
     struct arena arena = of->arena; /* `of` itself lies in it */

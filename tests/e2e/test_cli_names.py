@@ -116,7 +116,7 @@ def test_another_file_below_the_root_is_noticed_and_not_misread(gmt, box):
     report = render(gmt, recording, "--sysroot", root)
     assert places(report) == NAMELESS
     assert whys(report) == {"has changed since the recording"}
-    assert f"{inside} has changed since the recording: its functions are shown as offsets" in report["notes"]
+    assert f"{inside} has changed since the recording: its functions are shown as offsets." in report["notes"]
     text = gmt.tool("report", "--full", "--sysroot", root, recording).stdout
     assert re.search(r"box\+0x[0-9a-f]+ \(has changed since the recording\)\n", text)
 
@@ -490,7 +490,7 @@ def test_only_regular_files_are_read_as_programs(gmt, box, odd_files, kind):
     report = quickly(render, gmt, hostile)
     assert {frame["function"] for frame in report["sites"][0]["frames"]
             if frame["module"].endswith(str(odd_files[kind]))} == {None}
-    assert any(note.endswith("its functions are shown as offsets") for note in report["notes"])
+    assert any(note.endswith("its functions are shown as offsets.") for note in report["notes"])
     quickly(render, gmt, hostile, "--sysroot", gmt.folder, "--debug-dir", odd_files["fifo"].parent)
 
 

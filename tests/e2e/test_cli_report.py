@@ -128,10 +128,10 @@ def test_program_that_changed_since_is_noticed_and_not_misread(gmt, program):
     path = program("-Wl,--build-id", "-O0")
     report = gmt.rendered(done.recording)
     assert set(places(report)) == {(None, None, None)}
-    assert report["notes"] == [f"{path} has changed since the recording: its functions are shown as offsets"]
+    assert report["notes"] == [f"{path} has changed since the recording: its functions are shown as offsets."]
     assert f"{path} has changed" in gmt.tool("report", done.recording).stdout
     os.unlink(path)
-    assert gmt.rendered(done.recording)["notes"] == [f"{path} cannot be opened: its functions are shown as offsets"]
+    assert gmt.rendered(done.recording)["notes"] == [f"{path} cannot be opened: its functions are shown as offsets."]
 
 
 def test_program_without_build_id_is_known_by_size_and_time(gmt, program):

@@ -193,7 +193,7 @@ static void test_a_rebuilt_file_is_noticed_and_not_misread(void **state)
     module.build_id_bytes = 20;
     memset(module.build_id, 0x5a, 20);
     assert_int_equal(resolve(&module, called.address, names, 8), 0);
-    snprintf(wanted, sizeof(wanted), "%s has changed since the recording: its functions are shown as offsets",
+    snprintf(wanted, sizeof(wanted), "%s has changed since the recording: its functions are shown as offsets.",
              path);
     assert_string_equal(dwarf_source_problem(source, &module), wanted);
 }
@@ -205,7 +205,7 @@ static void test_a_missing_file_is_noticed(void **state)
     (void)state;
     assert_int_equal(resolve(&module, 0x10000 + 64, names, 8), 0);
     assert_string_equal(dwarf_source_problem(source, &module),
-                        "/nowhere/libgone.so cannot be opened: its functions are shown as offsets");
+                        "/nowhere/libgone.so cannot be opened: its functions are shown as offsets.");
 }
 
 static void test_a_debug_file_is_found_by_build_id_alone(void **state)

@@ -50,7 +50,7 @@ static void add_problems(struct rendering *rendering, const struct symbol_places
             add(rendering, notes, problem);
     }
     if (count > PROBLEMS_NAMED) {
-        snprintf(more, sizeof(more), "%zu more files are in the same state", count - PROBLEMS_NAMED);
+        snprintf(more, sizeof(more), "%zu more files are in the same state.", count - PROBLEMS_NAMED);
         add(rendering, notes, arena_copy(&rendering->arena, more, strlen(more)));
     }
     if (count > 0)
