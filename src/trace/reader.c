@@ -149,13 +149,18 @@ static uint64_t locate(const struct trace_header *header, uint64_t *start, uint6
     return generation;
 }
 
+static bool is_of_recording(const struct trace_header *header)
+{
+    return memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) == 0;
+}
+
 /* `header` was read before. */
 static int read_file(struct reading *reading, const struct trace_header *header, char *error,
                      size_t error_bytes)
 {
     struct stat status;
     uint64_t start, end;
-    if (memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) != 0)
+    if (!is_of_recording(header))
         return refuse(error, error_bytes, "not a recording of gpumemtrace");
     if (header->version > TRACE_VERSION)
         return refuse(error, error_bytes,
@@ -200,7 +205,7 @@ static int read_open(struct reading *reading, bool *again, char *error, size_t e
     if (reading->buffer == NULL)
         return refuse(error, error_bytes, "not enough memory");
     int result = read_file(reading, &header, error, error_bytes);
-    *again = was_overwritten(reading, &header);
+    *again = is_of_recording(&header) && header.version <= TRACE_VERSION && was_overwritten(reading, &header);
     if (*again)
         result = refuse(error, error_bytes, "it is being written faster than it can be read");
     pages_free(reading->buffer, READING_BYTES);

@@ -72,6 +72,11 @@ static void test_what_is_no_recording_is_refused(void **state)
     assert_refused(path, "too short");
     scratch_write(path, zeros, sizeof zeros);
     assert_refused(path, "not a recording");
+    /* Read as a header, it would say that it had long been overwritten. */
+    static char text[8192];
+    memset(text, 'x', sizeof text);
+    scratch_write(path, text, sizeof text);
+    assert_refused(path, "not a recording");
 }
 
 static void read_without_rights(void *unused)
