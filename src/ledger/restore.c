@@ -404,7 +404,7 @@ static const char *restore_kept_block(const struct item *item)
         return no_memory;
     memset(entry, 0, sizeof *entry);
     entry->block = block;
-    entry->birth = item->values[8];
+    entry->birth = item->values[7];
     *restoring->kept_block = entry;
     restoring->kept_block = &entry->next;
     return NULL;

@@ -346,8 +346,10 @@ static void publish(struct trace_log *log)
     int error = flush(log);
     if (error == 0)
         error = STORE_HEADER(log, committed, stream_position(log));
-    if (error != 0)
+    if (error != 0) {
         fail(log, TRACE_LOG_FAILED, error);
+        log->position = log->unwritten;
+    }
 }
 
 void trace_log_commit(struct trace_log *log, const uint8_t *end)

@@ -7,12 +7,13 @@
  *   - Where the file system keeps the promise of fallocate(), the file is mapped, and what is mapped is
  *     allocated first: a full disk is an error of an allocation here and never a SIGBUS. Elsewhere, and where
  *     it cannot be mapped, pwrite() is used: two calls a record.
- *   - Somebody may truncate a file that is mapped, and a store would then raise SIGBUS. So before a record
- * the kernel is asked to store something (the signal mask) into the last bytes of the mapped window, which
- *     fails with EFAULT once they are gone. A truncation between that call and the stores remains fatal, as
- * it does for the TRACE_LOG_UNCHECKED_NS in which events follow each other without being asked for again: the
- *     call costs about 130 ns, a third of an event. pwrite() into the page cache takes several times as long
- *     (650 ns where the call took 130), and nothing cheaper than a system call can tell.
+ *   - Somebody may truncate a file that is mapped, and a store would then raise SIGBUS. So before a record is
+ *     put the kernel is asked to store something (the signal mask) into the last bytes of the mapped window,
+ *     which fails with EFAULT once they are gone. That call takes 130 ns, where pwrite() into the page cache
+ *     takes 650, and nothing cheaper than a system call can tell. Events that follow each other within
+ *     TRACE_LOG_UNCHECKED_NS do without it, which bounds what it costs to some percent of the time. What is
+ *     left: a truncation, by another process, in the 0.1 us between the answer and the store, or in the
+ *     midst of events that are nearer to each other than that.
  *
  * After an error everything is dropped.
  */
@@ -27,7 +28,7 @@
 #include "trace/process_info.h"
 
 /* Records that are put within this time of a check do without one. */
-#define TRACE_LOG_UNCHECKED_NS 50000
+#define TRACE_LOG_UNCHECKED_NS 2000
 /* As a time: check in any case. */
 #define TRACE_LOG_CHECK UINT64_MAX
 
@@ -67,7 +68,7 @@ int trace_log_open(struct trace_log *log, const char *path, const struct process
 /* Where the next `bytes` go, at the time `now_ns` or TRACE_LOG_CHECK. NULL when the file has ended, or when
  * the half is full: then `lacks_room` is set and a checkpoint is due. */
 uint8_t *trace_log_room(struct trace_log *log, uint64_t bytes, uint64_t now_ns);
-/* What was put, up to `end`, is a whole record. */
+/* What was put, up to `end`, is a whole record. It is in the file unless that has ended by it. */
 void trace_log_commit(struct trace_log *log, const uint8_t *end);
 
 /* From now on records go into the other half, and count for nothing until the end. */

@@ -221,9 +221,9 @@ void trace_put_event(struct trace_writer *writer, const struct event *event)
     if (at != NULL) {
         memcpy(at, record, bytes);
         commit(writer, at + bytes);
-    } else if (!writer->log.is_open || writer->log.end != TRACE_LOG_GOES_ON) {
-        trace_drop_event(writer);
     }
+    if (!writer->log.is_open || writer->log.end != TRACE_LOG_GOES_ON)
+        trace_drop_event(writer);
 }
 
 void trace_put_state(void *arg, enum ledger_state_kind kind, const uint64_t *values, uint32_t count)

@@ -1,6 +1,7 @@
 /* Books as the recorder keeps them (books.h), and the comparison of two of them. */
 #include "books.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "unit.h"
@@ -261,4 +262,46 @@ void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *le
         assert_moments_equal(left, right, device, LAYOUT_FULLEST);
     }
     assert_blocks_equal(left, right);
+}
+
+void trace_books_put_everything(struct trace_writer *writer, void *arg)
+{
+    const struct trace_books *books = arg;
+    trace_put_catalog(writer, books->catalog);
+    ledger_save(books->ledger, trace_put_state, writer);
+}
+
+/* A ledger's items one after the other, each with its kind and count. */
+struct image {
+    uint64_t *values;
+    size_t count, room;
+};
+
+static void add_value(struct image *image, uint64_t value)
+{
+    if (image->count == image->room) {
+        image->room = image->room == 0 ? 4096 : image->room * 2;
+        image->values = realloc(image->values, image->room * sizeof *image->values);
+        assert_non_null(image->values);
+    }
+    image->values[image->count++] = value;
+}
+
+static void add_item(void *arg, enum ledger_state_kind kind, const uint64_t *values, uint32_t count)
+{
+    add_value(arg, kind);
+    add_value(arg, count);
+    for (uint32_t i = 0; i < count; i++)
+        add_value(arg, values[i]);
+}
+
+void assert_states_equal(const struct ledger *left, const struct ledger *right)
+{
+    struct image one = {0}, other = {0};
+    ledger_save(left, add_item, &one);
+    ledger_save(right, add_item, &other);
+    assert_int_equal(one.count, other.count);
+    assert_memory_equal(one.values, other.values, one.count * sizeof *one.values);
+    free(one.values);
+    free(other.values);
 }

@@ -34,9 +34,14 @@ uint32_t trace_books_site(struct trace_books *books, uint32_t number, enum famil
                           enum space_kind space, int device);
 bool trace_books_apply(struct trace_books *books, const struct event *event, struct block *ended);
 
+/* A trace_put_everything of the books that `arg` points to. */
+void trace_books_put_everything(struct trace_writer *writer, void *arg);
+
 /* Fails the test unless every answer of one pair is also the other's. */
 void assert_catalogs_equal(const struct catalog *left, const struct catalog *right);
 void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *left,
                           const struct ledger *right);
+/* … and unless both will go on alike, whatever comes: all that either would put into a checkpoint. */
+void assert_states_equal(const struct ledger *left, const struct ledger *right);
 
 #endif

@@ -20,8 +20,19 @@ int kernel_refusals(void)
     return atomic_load(&refused);
 }
 
+static atomic_bool without_shared_maps;
+
+void kernel_refuses_shared_maps(bool refuses)
+{
+    atomic_store(&without_shared_maps, refuses);
+}
+
 void *mmap(void *start, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
+    if (fd >= 0 && (flags & MAP_SHARED) && atomic_load(&without_shared_maps)) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
     if (atomic_load(&granted) == 0) {
         atomic_fetch_add(&refused, 1);
         errno = ENOMEM;

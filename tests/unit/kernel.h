@@ -7,10 +7,13 @@
 #define UNIT_KERNEL_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #define KERNEL_GRANTS_ALL INT_MAX
 
 void kernel_grants(int mappings);
+/* As a file system that cannot map files for writing: ENODEV. */
+void kernel_refuses_shared_maps(bool refuses);
 /* How often it refused since kernel_grants(). */
 int kernel_refusals(void);
 

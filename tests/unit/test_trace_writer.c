@@ -13,6 +13,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,12 +45,24 @@ int fallocate(int fd, int mode, off_t offset, off_t bytes)
     return real(fd, mode, offset, bytes);
 }
 
+/* One on which space that was allocated may not be there when it is stored to: the file is not mapped. */
+static bool is_network;
+
+int fstatfs(int fd, struct statfs *status)
+{
+    if (!is_network)
+        return (int)syscall(SYS_fstatfs, fd, status);
+    memset(status, 0, sizeof *status);
+    status->f_type = 0x6969; /* NFS */
+    return 0;
+}
+
 static int set_up(void **state)
 {
     (void)state;
     path = scratch_path("written");
     unlink(path);
-    no_fallocate = false;
+    no_fallocate = is_network = false;
     return 0;
 }
 
@@ -221,6 +235,21 @@ static void test_a_file_system_that_cannot_reserve_serves_too(void **state)
     check_many_mib();
 }
 
+static void test_a_file_that_had_better_not_be_mapped_serves_too(void **state)
+{
+    (void)state;
+    is_network = true;
+    check_many_mib();
+}
+
+static void test_a_file_that_cannot_be_mapped_serves_too(void **state)
+{
+    (void)state;
+    kernel_refuses_shared_maps(true);
+    check_many_mib();
+    kernel_refuses_shared_maps(false);
+}
+
 static void test_texts_are_cut_to_what_a_record_holds(void **state)
 {
     (void)state;
@@ -283,6 +312,9 @@ static void test_a_file_size_limit_never_kills_the_program(void **state)
     assert_int_equal(in_child(fill_under_ulimit, NULL), 0);
     unlink(path);
     assert_int_equal(in_child(open_under_tiny_ulimit, NULL), 0);
+    unlink(path);
+    is_network = true;
+    assert_int_equal(in_child(fill_under_ulimit, NULL), 0);
 }
 
 /* A disk of 2 MiB of this process's own; ends the child where that is not allowed. */
@@ -327,6 +359,50 @@ static void test_a_full_disk_is_an_error_and_no_signal(void **state)
     assert_int_equal(in_child(fill_small_disk, NULL), 0);
     no_fallocate = false;
     assert_int_equal(in_child(open_on_full_disk, NULL), 0);
+    is_network = true;
+    assert_int_equal(in_child(fill_small_disk, NULL), 0);
+    assert_int_equal(in_child(open_on_full_disk, NULL), 0);
+}
+
+/* Somebody truncates the file while it is written: the program goes on as if nothing were, and it is said. */
+static void write_what_is_cut(void *unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {0, 100, TRACE_HEADER_SIZE, 20000, MIB / 2, MIB - 4096};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        unlink(path);
+        assert_int_equal(open_writer(NO_LIMIT), 0);
+        fill(1000);
+        assert_int_equal(truncate(path, (off_t)sizes[i]), 0);
+        for (uint64_t n = 0; n < 100000; n++) {
+            struct event event = nth_alloc(1000 + n);
+            event.time_ns += TRACE_LOG_UNCHECKED_NS;
+            trace_books_apply(&books, &event, NULL);
+        }
+        trace_log_check(&writer.log);
+        assert_int_equal(writer.log.end, TRACE_LOG_CUT);
+        trace_writer_close(&writer, 0);
+        assert_true(size_of_file() <= (is_network ? 8 * MIB : sizes[i]));
+        trace_books_close(&books);
+    }
+}
+
+static void test_a_file_that_is_cut_short_is_no_signal(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(write_what_is_cut, NULL), 0);
+}
+
+static void test_a_file_that_is_gone_is_written_all_the_same(void **state)
+{
+    (void)state;
+    assert_int_equal(open_writer(NO_LIMIT), 0);
+    assert_int_equal(unlink(path), 0);
+    fill(200000);
+    assert_int_equal(writer.log.end, TRACE_LOG_GOES_ON);
+    trace_writer_close(&writer, 0);
+    trace_books_close(&books);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 static void test_an_address_space_that_is_full_is_an_error(void **state)
@@ -394,11 +470,15 @@ int main(void)
         WITH_PATH(test_space_is_reserved_ahead_and_given_back),
         WITH_PATH(test_records_of_every_size_in_many_mib),
         WITH_PATH(test_a_file_system_that_cannot_reserve_serves_too),
+        WITH_PATH(test_a_file_that_had_better_not_be_mapped_serves_too),
+        WITH_PATH(test_a_file_that_cannot_be_mapped_serves_too),
         WITH_PATH(test_texts_are_cut_to_what_a_record_holds),
         WITH_PATH(test_the_limit_ends_the_recording_and_is_kept),
         WITH_PATH(test_a_limit_too_small_for_anything_leaves_no_file),
         WITH_PATH(test_a_file_size_limit_never_kills_the_program),
         WITH_PATH(test_a_full_disk_is_an_error_and_no_signal),
+        WITH_PATH(test_a_file_that_is_cut_short_is_no_signal),
+        WITH_PATH(test_a_file_that_is_gone_is_written_all_the_same),
         WITH_PATH(test_an_address_space_that_is_full_is_an_error),
         WITH_PATH(test_a_forked_child_leaves_its_parents_recording_alone),
     };
