@@ -205,11 +205,13 @@ static void write_reports(void)
 void preload_finish(void)
 {
     int kept = errno;
+    /* Not one system call where there is nothing to do: a process in a sandbox may be killed for it. */
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
+        return;
     /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
     if (preload.pid != getpid() || !lock_patiently())
         return;
-    int phase = atomic_exchange(&preload.phase, PHASE_OFF);
-    if (phase == PHASE_RECORDING) {
+    if (atomic_exchange(&preload.phase, PHASE_OFF) == PHASE_RECORDING) {
         preload.process.duration_ns = preload_now_ns();
         preload.process.end = PROCESS_EXITED;
         /* The books are whole even where the recording is not. */

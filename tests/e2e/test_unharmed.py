@@ -282,3 +282,39 @@ def test_a_thread_with_the_smallest_stack_can_do_everything(gmt, tmp_path, compi
     done = gmt.run(program, tmp_path, *leave, env={"GPUMEMTRACE_QUIET": "1"})
     assert done.report["counters"]["allocs"] == 1 and len(done.report["ooms"]) == 1
     assert done.report["sites"][0]["frames"][0]["module"] == str(tmp_path / "plugin.so")
+
+
+SANDBOX = """
+    #include <linux/filter.h>
+    #include <linux/seccomp.h>
+    #include <stddef.h>
+    #include <sys/prctl.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    int main(int count, char **arguments)
+    {
+        struct sock_filter only_exit[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {4, only_exit};
+        (void)arguments;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+            return 77;
+        if (count > 1)
+            _exit(3);
+        return 3;
+    }
+    """
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer asks the kernel for more at exit")
+@pytest.mark.parametrize("how", [[], ["_exit"]], ids=["exit", "_exit"])
+def test_a_sandbox_that_allows_nothing_but_to_exit_is_kept(gmt, tmp_path, compiled, how):
+    (tmp_path / "sandbox.c").write_text(SANDBOX)
+    program = compiled(tmp_path / "sandbox.c")
+    if gmt.run(program, *how, traced=False, status=None).status == 77:
+        pytest.skip("this machine does not let us make a sandbox")
+    gmt.run(program, *how, status=3)
