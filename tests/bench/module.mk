@@ -1,15 +1,25 @@
-# make bench: what one event costs. make bench-capture: what its stack alone costs.
-.PHONY: bench bench-capture
-bench: all $(BUILD)/bench/bench_event.so
-	@$(PYTHON) tests/bench/bench_event.py $(BUILD)
+# make bench: what everything costs, beside what others cost; BENCH_LONG=1 for the long ones too, BENCH='events peers'
+# for some. See bench.py.
+BENCH_PARTS := $(filter src/base/% src/capture/% src/catalog/% src/ledger/% src/trace/%,$(LIB_SOURCES))
 
-bench-capture: $(BUILD)/bench/bench_capture.so $(BUILD)/bench/bench_descend.so
-	@$(PYTHON) tests/bench/bench_capture.py $(BUILD)
+.PHONY: bench
+bench: all $(addprefix $(BUILD)/bench/,events.so load.so parts.so)
+	@$(PYTHON) tests/bench/bench.py $(BUILD) $(BENCH)
 
-$(BUILD)/bench/bench_capture.so: tests/bench/bench_capture.c $(call objects,lib,$(wildcard src/capture/*.c) src/base/arena.c)
-	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) -fPIC -fvisibility=hidden -shared $^ -o $@
+# The others that `make bench` compares with, where they can be had: heaptrack from Debian, memray from PyPI.
+.PHONY: bench-peers
+bench-peers:
+	@command -v heaptrack >/dev/null || apt-get install -y heaptrack || sudo -n apt-get install -y heaptrack
+	$(PYTHON) -m venv $(BUILD)/bench/peers
+	$(BUILD)/bench/peers/bin/pip install --quiet memray
 
-$(BUILD)/bench/%.so: tests/bench/%.c
-	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) -fPIC -fno-optimize-sibling-calls -shared $< -o $@
+BENCH_CC = @mkdir -p $(@D); $(CC) $(COMMON) $(CFLAGS) -fPIC -fno-optimize-sibling-calls -shared -Wl,-z,defs
+
+$(BUILD)/bench/shape.so: tests/bench/shape.c
+	$(BENCH_CC) $< -o $@
+
+$(BUILD)/bench/parts.so: tests/bench/parts.c $(call objects,lib,$(BENCH_PARTS)) $(BUILD)/bench/shape.so
+	$(BENCH_CC) -fvisibility=hidden -Wl,-rpath,'$$ORIGIN' $^ -o $@
+
+$(BUILD)/bench/%.so: tests/bench/%.c $(BUILD)/bench/shape.so
+	$(BENCH_CC) -Wl,-rpath,'$$ORIGIN' $^ -o $@

@@ -1,0 +1,7 @@
+#ifndef BENCH_SHAPE_H
+#define BENCH_SHAPE_H
+
+/* Calls `function` from below so many native frames; equal paths make equal stacks. */
+void shape_descend(unsigned frames, unsigned path, void (*function)(void *), void *arg);
+
+#endif

@@ -1,0 +1,60 @@
+"""The table that `make bench` prints, and what it must show."""
+
+
+class Figure:
+    """The turns of one measurement. What counts is the best of them; the spread is how far the middle one is away,
+    which is what a busy machine adds."""
+
+    def __init__(self, turns, best=min):
+        turns = sorted(turns, reverse=best is max)
+        self.value, self.middle = turns[0], turns[len(turns) // 2]
+
+    @classmethod
+    def difference(cls, left, right):
+        made = cls([0])
+        made.value, made.middle = left.value - right.value, left.middle - right.middle
+        return made
+
+    def __str__(self):
+        away = 0 if self.value == 0 else abs(self.middle - self.value) / abs(self.value)
+        return f"{number(self.value)} ±{min(away, 9.99):.0%}"
+
+
+def number(value):
+    if abs(value) >= 10000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+class Table:
+    WIDTHS = (34, 13)
+
+    def __init__(self):
+        self.verdicts = []
+
+    def section(self, title, *columns):
+        print(f"\n{title}")
+        self._line("", columns)
+
+    def row(self, name, *cells):
+        self._line(name, ["" if cell is None else cell if isinstance(cell, str) else
+                          str(cell) if isinstance(cell, Figure) else number(cell) for cell in cells])
+
+    def _line(self, name, cells):
+        first, other = self.WIDTHS
+        print(f"  {name:<{first}}" + "".join(f"{cell:>{other}}" for cell in cells), flush=True)
+
+    def skip(self, name, reason):
+        print(f"  {name:<{self.WIDTHS[0]}}skipped: {reason}", flush=True)
+
+    def must(self, claim, value, limit, unit, at_least=False):
+        """Notes one thing that must show: `value` at most, or at least, `limit`."""
+        good = value >= limit if at_least else value <= limit
+        self.verdicts.append((claim, f"{'>=' if at_least else '<='} {number(limit)} {unit}", number(value), good))
+
+    def finish(self):
+        """Prints the verdicts. True when all are good."""
+        print("\nIt must show")
+        for claim, limit, value, good in self.verdicts:
+            print(f"  {claim:<76}{value:>10}{limit:>18}  {'ok' if good else 'MISSED'}")
+        return all(verdict[3] for verdict in self.verdicts)
