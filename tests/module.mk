@@ -54,12 +54,24 @@ unit: all unit-programs
 e2e: all
 	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
 
-# What `make test` plays a part of, whole: 1,000 random programs against the stand-in allocator's own figures.
-.PHONY: soak
-soak:
-	@tools/deps.sh test
-	@+$(MAKE) --no-print-directory $(JOBS) all
+# What `make test` plays a part of, whole: 1,000 random programs against the stand-in allocator's own figures; a
+# recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint.
+.PHONY: soak soak-fragmentation soak-bounded soak-kills
+soak: soak-fragmentation soak-bounded soak-kills
+
+soak-fragmentation soak-bounded soak-kills: soak-build
+soak-fragmentation:
 	@$(TEST_ENV) FRAGMENTATION_SEEDS=1000 $(PYTEST) tests/e2e/test_fragmentation.py
+soak-bounded:
+	@$(TEST_ENV) BOUNDED_CALLS=100000000 BOUNDED_SIZE=64M $(PYTEST) -s tests/e2e/test_bounded.py -k 'long_run and 1'
+soak-kills:
+	@$(TEST_ENV) KILLS=1000 $(PYTEST) tests/e2e/test_killed.py -k acknowledged
+	@UNIT_TIMEOUT=3600 GPUMEMTRACE_KILLS=1000 $(TEST_ENV) tests/run_unit.sh $(BUILD)/tests/test_trace_checkpoint_killed
+
+.PHONY: soak-build
+soak-build:
+	@tools/deps.sh test
+	@+$(MAKE) --no-print-directory $(JOBS) all unit-programs
 
 $(BUILD)/test/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)

@@ -1,5 +1,6 @@
 """SIGKILL at a random moment: the recording reads, and no event that the program acknowledged is missing."""
 import json
+import os
 import random
 import signal
 import subprocess
@@ -8,17 +9,17 @@ import sys
 import pytest
 from conftest import SANITIZE, SIMGPU, TIMEOUT
 
-KILLS = 50 if not SANITIZE else 8
+KILLS = int(os.environ.get("KILLS") or (50 if not SANITIZE else 8))
 
 
-def kill_at(gmt, program, threads, bytes_read):
+def kill_at(gmt, program, threads, bytes_read, **variables):
     """Starts the program, kills it once it acknowledged so many events, and compares."""
     folder = gmt.new_folder()
     process = subprocess.Popen([program, str(threads)], stdout=subprocess.PIPE,
-                               env=gmt.environment(folder / "gmt.%p", GPUMEMTRACE_QUIET=1))
+                               env=gmt.environment(folder / "gmt.%p", GPUMEMTRACE_QUIET=1, **variables))
     acknowledged = b""
     while len(acknowledged) < bytes_read:
-        more = process.stdout.read1(4096)
+        more = process.stdout.read1(65536)
         assert more, f"it ended by itself with {process.wait()}"
         acknowledged += more
     process.kill()

@@ -1,4 +1,6 @@
 """Processes: forks, children, pools; each has files of its own, and a child never writes into its parent's."""
+import subprocess
+
 from conftest import SIMGPU
 
 MIB = 1 << 20
@@ -81,6 +83,22 @@ def test_children_that_do_not_allocate_leave_no_files(gmt):
         subprocess.run("true", shell=True, check=True)
         """, env={"GPUMEMTRACE_QUIET": "1"})
     assert len(done.recordings) == len(done.reports) == 1
+
+
+def test_a_forked_child_keeps_its_standard_streams(gmt):
+    """Before first use, and after: our own descriptor is closed in the child, and no other."""
+    done = gmt.python("""
+        import os
+        import cuda
+        for turn in range(2):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0 if all(os.fstat(n) for n in range(3)) else 1)
+            assert os.waitpid(pid, 0)[1] == 0, turn
+            cuda.init()
+            cuda.allocate(1 << 20)
+        """, stdin=subprocess.DEVNULL)
+    assert len(done.recordings) == 1
 
 
 def test_worker_pool_gives_each_worker_its_report(gmt):
