@@ -216,16 +216,18 @@ def test_debug_link_is_followed_and_checked(gmt, box, folder, flag):
     path = box(flag)
     debug = path.parent / folder / "box.dbg"
     split_debug(path, debug)
+    stripped = shutil.copy2(path, gmt.folder / "stripped")
     recording = record(gmt, path)
     arguments = ["--debug-dir", debug.parent] if folder == "elsewhere" else []
     assert places(render(gmt, recording, *arguments)) == WHOLE
     # Another one's debug file, under the same name.
-    other = box("-O1", flag, "-DOTHER")
-    split_debug(other, debug)
-    shutil.move(other, gmt.folder / "other")
-    path = box(flag)
-    subprocess.run(["objcopy", "--strip-all", path], check=True)
-    assert places(render(gmt, recording, *arguments))[0][1:] == (None, None)
+    other = gmt.folder / "other"
+    shutil.copy(box("-O0", flag), other)
+    shutil.copy2(stripped, path)
+    subprocess.run(["objcopy", "--only-keep-debug", other, debug], check=True)
+    report = render(gmt, recording, *arguments)
+    assert places(report)[0][1:] == (None, None)
+    assert whys(report) == {"stripped, no debug file found"}
 
 
 class DebugServer(http.server.BaseHTTPRequestHandler):
@@ -267,19 +269,27 @@ def test_debuginfod_is_asked_only_where_the_user_wants_it(gmt, box, debug_server
     split_debug(path, debug)
     asked_for = f"/buildid/{build_id(debug)}/debuginfo"
     debug_server.files[asked_for] = debug.read_bytes()
+    stripped = shutil.copy2(path, gmt.folder / "stripped")
     recording = record(gmt, path)
     shutil.rmtree(debug.parent)
     if not is_here:
         os.unlink(path)
     env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{debug_server.server_port}/", "NO_PROXY": "127.0.0.1",
            "no_proxy": "127.0.0.1", "DEBUGINFOD_CACHE_PATH": str(gmt.folder / "cache")}
-    assert places(render(gmt, recording, env={**env, "DEBUGINFOD_URLS": None}))[0][1:] == (None, None)
-    assert places(render(gmt, recording, env={**env, "DEBUGINFOD_URLS": ""}))[0][1:] == (None, None)
+    for unset in (None, ""):
+        report = render(gmt, recording, env={**env, "DEBUGINFOD_URLS": unset})
+        assert places(report)[0][1:] == (None, None)
+        assert not any("DEBUGINFOD_URLS" in note for note in report["notes"])
     assert debug_server.asked == []
     assert places(render(gmt, recording, env=env)) == WHOLE
     assert asked_for in debug_server.asked
-    # The server is as little trusted as a file.
-    debug_server.files[asked_for] = TOOL.read_bytes()
+    # The server is as little trusted as a file: it has another build of the program.
+    subprocess.run(["objcopy", "--only-keep-debug", box("-O0"), gmt.folder / "other"], check=True)
+    debug_server.files[asked_for] = (gmt.folder / "other").read_bytes()
+    if is_here:
+        shutil.copy2(stripped, path)
+    else:
+        os.unlink(path)
     assert places(render(gmt, recording, env={**env, "DEBUGINFOD_CACHE_PATH": str(gmt.folder / "new")}))[0][1:] == \
         (None, None)
 

@@ -145,6 +145,100 @@ static void test_full_report_shows_every_frame(void **state)
     training_close(&training);
 }
 
+/* One function for every address: a template of templates, 4,000 bytes of arguments. */
+static char deep_name[5000];
+
+static size_t name_deeply(void *source, const struct module *module, uint64_t offset,
+                          struct native_name *names, size_t max)
+{
+    (void)source, (void)module, (void)offset;
+    names[0] = (struct native_name){.function = deep_name};
+    return max > 0;
+}
+
+static void test_names_are_shortened_only_where_not_everything_was_asked_for(void **state)
+{
+    (void)state;
+    static const struct symbol_source symbols = {.resolve = name_deeply};
+    struct books books;
+    char *to = stpcpy(deep_name, "net::grow<");
+    for (int i = 0; i < 200; i++)
+        to = stpcpy(to, "Layer<int, float>, ");
+    strcpy(to, "int>(char)");
+    books_open(&books);
+    books.input.symbols = &symbols;
+    uint32_t frame = books_native(&books, books_module(&books, "/home/me/app"), 1);
+    books_alloc(&books, books_plain(&books, &frame, 1), 2 * MIB, 3, MS);
+    char *text = books_text(&books, false);
+    check_width(text);
+    assert_has(text, "Site 0: net::grow<…>(…) in app\n");
+    assert_has(text, "\n    > net::grow<…>(…) in app\n");
+    free(text);
+    text = books_text(&books, true);
+    assert_lacks(text, "…");
+    assert_has(text, "Site 0: net::grow<Layer<int, float>, Layer<int, float>, ");
+    assert_has(text, deep_name);
+    free(text);
+    text = books_json_text(&books);
+    assert_has(text, deep_name);
+    free(text);
+    books_close(&books);
+}
+
+static void test_code_that_the_reader_typed_is_not_folded(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t frames[] = {books_python(&books, "grow", "<string>", 4),
+                         books_python(&books, "exec_module", "<frozen importlib._bootstrap>", 883),
+                         books_python(&books, "step", "/home/me/train.py", 42)};
+    books_alloc(&books, books_plain(&books, frames, 3), 2 * MIB, 3, MS);
+    char *text = books_text(&books, false);
+    assert_has(text, "    > /home/me/train.py:42 in step\n"
+                     "      … 1 frame in <frozen importlib._bootstrap>\n"
+                     "      <string>:4 in grow\n");
+    free(text);
+    books_close(&books);
+}
+
+static const char *say_why(void *source, const struct module *module)
+{
+    (void)source, (void)module;
+    return "has changed";
+}
+
+static size_t name_nothing(void *source, const struct module *module, uint64_t offset,
+                           struct native_name *names, size_t max)
+{
+    (void)source, (void)module, (void)offset, (void)names, (void)max;
+    return 0;
+}
+
+static void test_it_is_said_why_a_function_has_no_name(void **state)
+{
+    (void)state;
+    static const struct symbol_source symbols = {.resolve = name_nothing, .why = say_why};
+    struct books books;
+    books_open(&books);
+    books.input.symbols = &symbols;
+    uint32_t frames[] = {books_native(&books, CATALOG_NONE, 0x7f0012345678),
+                         books_native(&books, books_module(&books, "/home/me/app"), 0x1234)};
+    books_alloc(&books, books_plain(&books, frames, 2), 2 * MIB, 3, MS);
+    char *text = books_text(&books, true);
+    assert_has(text, "/home/me/app+0x1234 (has changed)\n");
+    assert_has(text, "      code without a file at 0x7f0012345678\n"); /* made at run time: that is why */
+    free(text);
+    text = books_text(&books, false);
+    assert_has(text, "    > app+0x1234\n      … 1 frame in code without a file\n");
+    free(text);
+    json_t *json = books_json(&books);
+    assert_string_equal(json_text_at(json, "sites.0.frames.1.why"), "has changed");
+    assert_null(json_object_get(json_node(json, "sites.0.frames.0"), "why"));
+    json_decref(json);
+    books_close(&books);
+}
+
 static void test_source_newer_than_the_run_is_not_quoted(void **state)
 {
     (void)state;
@@ -382,6 +476,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_out_of_memory_comes_before_everything_else),
         cmocka_unit_test(test_stack_reads_as_a_traceback_with_the_cpp_folded),
         cmocka_unit_test(test_full_report_shows_every_frame),
+        cmocka_unit_test(test_names_are_shortened_only_where_not_everything_was_asked_for),
+        cmocka_unit_test(test_code_that_the_reader_typed_is_not_folded),
+        cmocka_unit_test(test_it_is_said_why_a_function_has_no_name),
         cmocka_unit_test(test_source_newer_than_the_run_is_not_quoted),
         cmocka_unit_test(test_hundreds_of_sites_and_notes_still_fit_the_first_screen),
         cmocka_unit_test(test_sites_of_one_line_are_one_row),
