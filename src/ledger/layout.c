@@ -146,7 +146,7 @@ static void charge(struct walk *walk, const struct piece *piece, uint64_t free_b
     const struct picture *picture = walk->picture;
     uint64_t sites = 0;
     for (int round = 0; round < 2; round++) {
-        uint64_t left = free_bytes % (sites == 0 ? 1 : sites);
+        uint64_t shares = sites > 0 ? sites : 1, left = free_bytes % shares;
         for (size_t i = walk->span; i < picture->span_count && picture->spans[i].start < piece->end; i++) {
             const struct span *span = &picture->spans[i];
             struct stranding *site = &walk->strandings[span->site];
@@ -162,7 +162,7 @@ static void charge(struct walk *walk, const struct piece *piece, uint64_t free_b
                 continue;
             site->charged_in = walk->piece_number;
             site->pieces++;
-            site->bytes += free_bytes / sites + (left > 0);
+            site->bytes += free_bytes / shares + (left > 0);
             left -= left > 0;
         }
     }

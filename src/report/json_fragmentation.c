@@ -84,9 +84,10 @@ static void write_framework(struct json *json, const struct report *report, cons
                             const struct layout *peak)
 {
     static const struct layout nothing;
+    const struct layout *known = now ? now : peak;
     emit_break(json);
     emit_open(json, NULL, '{');
-    write_name(json, report, now ? now->allocator : peak->allocator);
+    write_name(json, report, known->allocator);
     write_layout(json, report, now ? now : &nothing);
     if (peak) {
         emit_open(json, "at_peak", '{');

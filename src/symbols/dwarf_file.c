@@ -106,7 +106,7 @@ static void add_function(struct dwarf_file *file, int index)
 {
     GElf_Sym symbol;
     GElf_Addr start;
-    GElf_Shdr section;
+    GElf_Shdr section = {0};
     Elf *elf = NULL;
     if (!dwfl_module_getsym_info(file->opened, index, &symbol, &start, NULL, &elf, NULL) ||
         !elf_is_function(&symbol))
