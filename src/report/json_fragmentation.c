@@ -84,7 +84,7 @@ static void write_framework(struct json *json, const struct report *report, cons
                             const struct layout *peak)
 {
     static const struct layout nothing;
-    const struct layout *known = now ? now : peak;
+    const struct layout *known = now ? now : peak ? peak : &nothing;
     emit_break(json);
     emit_open(json, NULL, '{');
     write_name(json, report, known->allocator);
