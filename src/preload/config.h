@@ -21,10 +21,10 @@ struct config {
     uint32_t depth;
     uint64_t max_trace_bytes;
     char session[40];
-    char rank[16];                /* digits; empty: none */
-    char output[CONFIG_PATH_MAX]; /* the pattern of the files' stem, absolute; empty: it did not fit */
+    char rank[16];                      /* digits; empty: none */
+    char output[CONFIG_PATH_MAX];       /* the pattern of the files' stem, absolute; empty: it did not fit */
     char suppressions[CONFIG_PATH_MAX]; /* absolute; empty: none */
-    char complaints[1024];        /* whole lines, each with its newline */
+    char complaints[1024];              /* whole lines, each with its newline */
 };
 
 void config_read(struct config *config);
