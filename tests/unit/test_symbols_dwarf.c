@@ -193,8 +193,8 @@ static void test_a_rebuilt_file_is_noticed_and_not_misread(void **state)
     module.build_id_bytes = 20;
     memset(module.build_id, 0x5a, 20);
     assert_int_equal(resolve(&module, called.address, names, 8), 0);
-    snprintf(wanted, sizeof(wanted), "%s has changed since the recording: its functions are shown as offsets.",
-             path);
+    snprintf(wanted, sizeof(wanted),
+             "%s has changed since the recording: its functions are shown as offsets.", path);
     assert_string_equal(dwarf_source_problem(source, &module), wanted);
 }
 
