@@ -462,9 +462,9 @@ static int tear_down(void **state)
 static void event_at(enum event_type type, uint32_t site, uint64_t key, uint64_t size)
 {
     static uint64_t time_ns;
-    assert_true(trace_books_apply(
-        &books, &(struct event){.type = type, .site = site, .key = key, .size = size, .time_ns = ++time_ns},
-        NULL));
+    struct event event = {.type = type, .site = site, .key = key, .size = size};
+    event.time_ns = ++time_ns;
+    assert_true(trace_books_apply(&books, &event, NULL));
 }
 
 static void driver_block(uint64_t start, uint64_t size, int device)
