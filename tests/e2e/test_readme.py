@@ -37,5 +37,6 @@ def test_make_targets_it_names_exist():
 
 def test_line_of_the_sample_report_is_the_demos():
     source = (ROOT / "tools/demo/train.py").read_text().splitlines()
-    for number, text in re.findall(r"train\.py:(\d+) in train\n +(\S.*)\n", README):
+    sample = README.split("## A real report")[1].split("\n## ")[0]
+    for number, text in re.findall(r"train\.py:(\d+) in train\n +(\S.*)\n", sample):
         assert source[int(number) - 1].strip() == text
