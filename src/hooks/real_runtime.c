@@ -17,6 +17,7 @@
 #define OF_CALLER(name, ...) _Static_assert(HOOK_##name >= FIRST, "the driver's rows come first");
 RUNTIME_SYMBOLS(OF_CALLER)
 FRAMEWORK_SYMBOLS(OF_CALLER)
+NVTX_SYMBOLS(OF_CALLER)
 #undef OF_CALLER
 
 struct caller {

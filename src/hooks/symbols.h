@@ -11,7 +11,8 @@
  *                  of PFN_name_vNNNN in NVIDIA's cudaTypedefs.h. For the runtime, whose symbols are
  *                  asked for by name alone, the version that first had the symbol; 0 outside CUDA
  *   stream         LEGACY, or PER_THREAD for the _ptsz variant, whose stream 0 is the thread's own
- *   library        DRIVER (libcuda.so.1), RUNTIME (libcudart.so.*), FRAMEWORK (libc10.so) or SYSTEM (libc)
+ *   library        DRIVER (libcuda.so.1), RUNTIME (libcudart.so.*), FRAMEWORK (libc10.so, libnvToolsExt.so)
+ *                  or SYSTEM (libc)
  *   family         what the API is about, as the accounting names it
  *
  * The order of rows means nothing, but the runtime's come after the driver's, and then the frameworks'.
@@ -169,6 +170,14 @@
     X(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE, "c10::reportOutOfMemoryToProfiler",              \
       0, LEGACY, FRAMEWORK, torch)
 
+/* Of libnvToolsExt.so.1, the library that NVTX was before it came as headers (hooks/nvtx.c). */
+#define NVTX_SYMBOLS(X)                                                                                     \
+    X(nvtxRangePushA, "nvtxRangePushA", 0, LEGACY, FRAMEWORK, nvtx)                                         \
+    X(nvtxRangePushEx, "nvtxRangePushEx", 0, LEGACY, FRAMEWORK, nvtx)                                       \
+    X(nvtxRangePop, "nvtxRangePop", 0, LEGACY, FRAMEWORK, nvtx)                                             \
+    X(nvtxDomainRangePushEx, "nvtxDomainRangePushEx", 0, LEGACY, FRAMEWORK, nvtx)                           \
+    X(nvtxDomainRangePop, "nvtxDomainRangePop", 0, LEGACY, FRAMEWORK, nvtx)
+
 /* Hooked in libc: how a program comes by the driver's functions, and the ways out of a process. */
 #define SYSTEM_SYMBOLS(X)                                                                                   \
     X(dlsym, "dlsym", 0, LEGACY, SYSTEM, loader)                                                            \
@@ -179,7 +188,7 @@
 
 /* What has a real pointer of its own. Of these dlsym and cuGetProcAddress give out the driver's and the
  * runtime's. */
-#define HOOKED_SYMBOLS(X) DRIVER_SYMBOLS(X) RUNTIME_SYMBOLS(X) FRAMEWORK_SYMBOLS(X)
+#define HOOKED_SYMBOLS(X) DRIVER_SYMBOLS(X) RUNTIME_SYMBOLS(X) FRAMEWORK_SYMBOLS(X) NVTX_SYMBOLS(X)
 
 #define AS_HOOK(name, ...) HOOK_##name,
 enum hook_id { HOOKED_SYMBOLS(AS_HOOK) HOOK_COUNT };

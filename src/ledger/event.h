@@ -31,6 +31,9 @@
       FIELD_KEY | FIELD_SIZE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES |                                        \
           FIELD_DEVICE) /* a memory pool's release threshold (size), reserved (total), unused of it (free)   \
                          */                                                                                  \
+    X(PHASE_BEGIN, 43, FIELD_NAME | FIELD_RANGE) /* from here the process is in a phase of that name … */  \
+    X(PHASE_END, 44, FIELD_RANGE)                /* … to here; ranges are told apart by number */          \
+    X(STEP, 45, FIELD_SIZE)                      /* a step of the program ended, the size-th */              \
     X(CONTEXT_MADE, 46, FIELD_DEVICE | FIELD_SIZE) /* a context that took so much of the device */           \
     X(CODE_LOADED, 47, FIELD_DEVICE | FIELD_SIZE)  /* a module or library that did */                        \
     X(PROCESSES, 48,                                                                                         \
@@ -46,6 +49,8 @@ enum event_field {
     FIELD_FREE_BYTES = 1 << 6,
     FIELD_TOTAL_BYTES = 1 << 7,
     FIELD_DEVICE = 1 << 8,
+    FIELD_NAME = 1 << 9,
+    FIELD_RANGE = 1 << 10,
 };
 
 #define AS_EVENT(symbol, code, fields) EVENT_##symbol = code,
@@ -109,6 +114,8 @@ struct event {
     int32_t device;
     uint64_t born_ns; /* when the block was allocated */
     uint64_t free_bytes, total_bytes;
+    uint32_t name; /* a string of the catalog */
+    uint32_t range;
 };
 
 #endif

@@ -41,6 +41,22 @@ struct segments {
     uint32_t ended_users; /* of the segment that ended last */
 };
 
+#define PHASES_ACTIVE 16 /* phases that are followed at once */
+
+/* Of phases.h. */
+struct phases {
+    uint32_t active_count;          /* 0 while no phase is open, and all the time in most programs */
+    uint32_t active[PHASES_ACTIVE]; /* phases that are open, by when they began */
+    struct list records;            /* struct phase_record */
+    struct phase_record *by_name;
+    uint32_t open;      /* ranges */
+    struct list ranges; /* struct phase_range, by when they began; those behind `open` mean nothing */
+    struct list sites;  /* struct phase_site_record */
+    struct phase_site_record *by_site;
+    uint64_t steps;
+    struct history *step_history; /* how many steps had ended by when; NULL before the first */
+};
+
 struct ledger {
     struct arena *arena;
     const struct catalog *catalog;
@@ -54,6 +70,7 @@ struct ledger {
     struct list devices; /* struct device_figures */
     struct list pools;   /* struct pool_sample */
     struct segments segments;
+    struct phases phases;
 };
 
 /* For restore.c, of a ledger to which no event was applied. NULL without memory, and for what cannot be: a

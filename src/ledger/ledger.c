@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "ledger/internal.h"
+#include "ledger/phases.h"
 #include "ledger/segments.h"
 
 /* The key of the table's first entry, which is no block and always there: uthash gives its table back with
@@ -55,12 +56,14 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->devices, arena, sizeof(struct device_figures));
     list_init(&ledger->pools, arena, sizeof(struct pool_sample));
     segments_init(ledger);
+    phases_init(ledger);
     return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
 }
 
 void ledger_destroy(struct ledger *ledger)
 {
     HASH_CLEAR(hh, ledger->blocks);
+    phases_destroy(ledger);
 }
 
 static struct block_entry *find_block(const struct ledger *ledger, uint64_t key)
@@ -129,11 +132,20 @@ static void note_change(struct site_record *site, uint64_t time_ns, uint64_t liv
         history_note(site->history, time_ns, site->totals.live_bytes, live_bytes);
 }
 
-static void add_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
+static void follow_in_phases(struct ledger *ledger, uint32_t id, const struct site_record *site,
+                             uint64_t before)
+{
+    if (ledger->phases.active_count > 0 && site->space->is.kind == SPACE_DEVICE)
+        phases_note(ledger, id, before, site->totals.live_bytes);
+}
+
+static void add_live(struct ledger *ledger, uint32_t id, struct site_record *site, uint64_t bytes,
+                     uint64_t time_ns)
 {
     struct space_record *space = site->space;
+    uint64_t before = site->totals.live_bytes;
     keep_share_at_peak(site);
-    note_change(site, time_ns, site->totals.live_bytes + bytes);
+    note_change(site, time_ns, before + bytes);
     site->totals.live_bytes += bytes;
     site->totals.live_blocks++;
     if (site->totals.live_bytes > site->totals.peak_bytes)
@@ -143,17 +155,23 @@ static void add_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
     if (space->is.totals.live_bytes > space->is.totals.peak_bytes) {
         note_peak(&space->is.totals, time_ns);
         space->epoch++;
+        if ((ledger->phases.active_count | space->is.peak_phase_count) != 0)
+            phases_at_peak(ledger, &space->is);
     }
+    follow_in_phases(ledger, id, site, before);
 }
 
-static void subtract_live(struct site_record *site, uint64_t bytes, uint64_t time_ns)
+static void subtract_live(struct ledger *ledger, uint32_t id, struct site_record *site, uint64_t bytes,
+                          uint64_t time_ns)
 {
+    uint64_t before = site->totals.live_bytes;
     keep_share_at_peak(site);
-    note_change(site, time_ns, site->totals.live_bytes - bytes);
+    note_change(site, time_ns, before - bytes);
     site->totals.live_bytes -= bytes;
     site->totals.live_blocks--;
     site->space->is.totals.live_bytes -= bytes;
     site->space->is.totals.live_blocks--;
+    follow_in_phases(ledger, id, site, before);
 }
 
 /* The driver layer's counters are the report's counters. */
@@ -182,7 +200,7 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
     if (entry == NULL)
         return;
     struct site_record *site = site_of(ledger, &entry->block);
-    subtract_live(site, entry->block.size, time_ns);
+    subtract_live(ledger, entry->block.site, site, entry->block.size, time_ns);
     site->totals.frees++;
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
@@ -223,7 +241,7 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
     site->space->is.totals.allocs++;
     site->space->is.totals.allocated_bytes += event->size;
     count(site, &ledger->counters.allocs, 1);
-    add_live(site, event->size, event->time_ns);
+    add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, false);
     if (ledger->unanswered > 0)
         ledger_answer_ooms(ledger, site, event->size, event->time_ns);
@@ -242,7 +260,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
         return true;
     }
     struct site_record *site = site_of(ledger, &entry->block);
-    subtract_live(site, entry->block.size, event->time_ns);
+    subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
     site->totals.frees++;
     site->space->is.totals.frees++;
     count(site, &ledger->counters.frees, 1);
@@ -272,7 +290,7 @@ static bool apply_unfree(struct ledger *ledger, const struct event *event)
     site->totals.frees--;
     site->space->is.totals.frees--;
     count(site, &ledger->counters.frees, -1);
-    add_live(site, event->size, event->time_ns);
+    add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, true);
     return true;
 }
@@ -295,7 +313,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         if (entry->block.context != event->context)
             continue;
         struct site_record *site = site_of(ledger, &entry->block);
-        subtract_live(site, entry->block.size, event->time_ns);
+        subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
         site->totals.teardown_frees++;
         site->space->is.totals.teardown_frees++;
         count(site, &ledger->counters.teardown_frees, 1);
@@ -346,6 +364,15 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
         break;
     case EVENT_POOL:
         applied = ledger_apply_pool(ledger, event);
+        break;
+    case EVENT_PHASE_BEGIN:
+        applied = phases_begin(ledger, event);
+        break;
+    case EVENT_PHASE_END:
+        applied = phases_end(ledger, event);
+        break;
+    case EVENT_STEP:
+        applied = phases_step(ledger, event);
         break;
     case EVENT_MAP:
         applied = segments_map(ledger, event);

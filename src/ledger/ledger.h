@@ -51,11 +51,15 @@ struct site_totals {
     uint64_t bytes_at_peak, blocks_at_peak; /* at the moment of its space's peak */
 };
 
+#define PEAK_PHASES_MAX 4
+
 struct ledger_space {
     enum layer layer;
     enum space_kind kind;
     int device; /* -1 when the space is not tied to a device */
     struct totals totals;
+    /* The phases that the process was in at the peak, by number: those begun last, the latest last. */
+    uint32_t peak_phase_count, peak_phases[PEAK_PHASES_MAX];
 };
 
 struct share {
@@ -110,6 +114,34 @@ struct device_figures {
     uint64_t processes_ns, own_bytes, all_bytes;
 };
 
+/*
+ * A phase of the program: all ranges of one name. While any of them is open, whatever thread began it, the
+ * process is in it, and all that the process allocates and frees is part of it. The time from the first
+ * range's begin to the last one's end is a period; mostly that is one range.
+ *
+ * Device memory of both layers, all devices together.
+ */
+struct program_phase {
+    uint32_t name;   /* a string of the catalog */
+    uint32_t parent; /* the number of the phase it first began in; PHASE_NONE */
+    uint64_t ranges; /* that began */
+    uint32_t open;   /* that have not ended */
+    uint64_t periods, first_ns, time_ns;
+    struct {
+        uint64_t peak_bytes; /* the highest live bytes in it */
+        int64_t net_bytes;   /* what was live at the ends of periods more than at their beginnings */
+    } layers[LAYER_COUNT];
+};
+
+#define PHASE_NONE UINT32_MAX
+
+/* What a site did in a phase. */
+struct phase_site {
+    uint32_t phase, site;
+    uint64_t rise_bytes; /* the most it held above what it held at a period's beginning */
+    int64_t net_bytes;
+};
+
 /* Out-of-memory moments kept in full; later ones are counted only, since a framework may retry without end.
  */
 #define LEDGER_OOMS_MAX 64
@@ -149,5 +181,15 @@ const struct device_figures *ledger_figures_of(const struct ledger *ledger, int 
 /* One per pool: the latest. In the order they were first seen. */
 size_t ledger_pool_count(const struct ledger *ledger);
 const struct pool_sample *ledger_pool(const struct ledger *ledger, size_t index);
+
+size_t ledger_phase_count(const struct ledger *ledger);
+struct program_phase ledger_phase(const struct ledger *ledger, size_t index);
+/* What sites did in phases, in no order worth anything. */
+size_t ledger_phase_site_count(const struct ledger *ledger);
+struct phase_site ledger_phase_site(const struct ledger *ledger, size_t index);
+
+/* Steps that ended: all, and those after a time (about: ledger/history.h). */
+uint64_t ledger_steps(const struct ledger *ledger);
+uint64_t ledger_steps_since(const struct ledger *ledger, uint64_t time_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
+#include "ledger/phases.h"
 #include "ledger/segments.h"
 
 _Static_assert(sizeof(struct block) == 40, "a new field is to be saved and restored");
@@ -21,6 +22,9 @@ _Static_assert(sizeof(struct device_figures) == 184, "a new field is to be saved
 _Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct fullest) == 88, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct ledger_space) == 104, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct program_phase) == 80, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct phase_site) == 24, "a new field is to be saved and restored");
 _Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4, "the longest item fits");
 
 /* Where items go. */
@@ -53,9 +57,13 @@ static void save_spaces(const struct saving *saving)
 {
     for (uint32_t i = 0; i < saving->ledger->spaces.count; i++) {
         const struct ledger_space *space = ledger_space(saving->ledger, i);
-        uint64_t values[3 + sizeof(struct totals) / sizeof(uint64_t)] = {
-            (uint64_t)space->layer, (uint64_t)space->kind, device_value(space->device)};
+        enum { TOTALS = sizeof(struct totals) / sizeof(uint64_t) };
+        uint64_t values[3 + TOTALS + 1 + PEAK_PHASES_MAX] = {(uint64_t)space->layer, (uint64_t)space->kind,
+                                                             device_value(space->device)};
         memcpy(values + 3, &space->totals, sizeof space->totals);
+        values[3 + TOTALS] = space->peak_phase_count;
+        for (uint32_t k = 0; k < space->peak_phase_count; k++)
+            values[3 + TOTALS + 1 + k] = space->peak_phases[k];
         saving->put(saving->arg, STATE_SPACE, values, sizeof values / sizeof *values);
     }
 }
@@ -204,6 +212,39 @@ static void save_segments(struct saving *saving)
     }
 }
 
+static void save_phase(const struct saving *saving, const struct phase_record *record)
+{
+    const struct program_phase *phase = &record->is;
+    PUT(saving, PHASE, phase->name, phase->parent == PHASE_NONE ? 0 : (uint64_t)phase->parent + 1,
+        phase->ranges, phase->open, phase->periods, phase->first_ns, phase->time_ns,
+        phase->layers[LAYER_DRIVER].peak_bytes, (uint64_t)phase->layers[LAYER_DRIVER].net_bytes,
+        phase->layers[LAYER_FRAMEWORK].peak_bytes, (uint64_t)phase->layers[LAYER_FRAMEWORK].net_bytes,
+        record->began_ns, record->began_bytes[LAYER_DRIVER], record->began_bytes[LAYER_FRAMEWORK]);
+}
+
+static void save_phases(const struct saving *saving)
+{
+    const struct phases *phases = &saving->ledger->phases;
+    for (uint32_t i = 0; i < phases->records.count; i++)
+        save_phase(saving, list_at(&phases->records, i));
+    for (uint32_t i = 0; i < phases->open; i++) {
+        const struct phase_range *range = list_at(&phases->ranges, i);
+        PUT(saving, RANGE, range->range, range->phase);
+    }
+    for (uint32_t i = 0; i < phases->sites.count; i++) {
+        const struct phase_site_record *site = list_at(&phases->sites, i);
+        PUT(saving, PHASE_SITE, site->is.phase, site->is.site, site->is.rise_bytes,
+            (uint64_t)site->is.net_bytes, site->period, site->base);
+    }
+    const struct history *steps = phases->step_history;
+    if (steps != NULL) {
+        uint64_t values[4 + HISTORY_CELLS] = {phases->steps, steps->origin_ns, steps->width_log2,
+                                              steps->last};
+        memcpy(values + 4, steps->floors, (steps->last + 1) * sizeof *steps->floors);
+        saving->put(saving->arg, STATE_STEPS, values, 4 + steps->last + 1);
+    }
+}
+
 void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg)
 {
     struct saving saving = {.ledger = ledger, .put = put, .arg = arg};
@@ -215,4 +256,5 @@ void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg)
     save_ooms(&saving);
     if (ledger->segments.active || ledger->segments.fullest.count > 0)
         save_segments(&saving);
+    save_phases(&saving);
 }

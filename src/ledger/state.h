@@ -18,7 +18,7 @@ struct segment;
 /* X(symbol, code in the recording). The values, in their order; a device is stored plus one, 0 for none:
  *
  *   COUNTERS  struct ledger_counters, field by field
- *   SPACE     layer, space, device, struct totals, field by field
+ *   SPACE     layer, space, device, struct totals, field by field, how many phases at the peak, and which
  *   SITE      site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's
  * bit HISTORY   site, origin, width_log2, then its cells BLOCK     key, size, born, site, context,
  * references, birth; the oldest first MEMORY    device, time, free, total, tracked bytes POOL      handle,
@@ -32,6 +32,11 @@ struct segment;
  *   FULLEST   device, driver's and framework's bytes, time, event, mapped bytes then and now
  *   SEGMENT   0, or 1 + the number of the FULLEST it is kept for; start, size, site, context, 1: mapped,
  * users, users then, then, birth KEPT_BLOCK  1 + the number of the FULLEST it is kept for, then as BLOCK
+ *   PHASE     name, parent plus one or 0, ranges, open ranges, periods, when first, time in all, peak and net
+ *             bytes of each layer, when the period began, bytes then of each layer
+ *   RANGE     range, phase
+ *   PHASE_SITE  phase, site, most and net bytes, period, bytes at its beginning
+ *   STEPS     how many, origin, width_log2, then the cells of their history
  */
 #define LEDGER_STATES(X)                                                                                     \
     X(COUNTERS, 1)                                                                                           \
@@ -50,7 +55,11 @@ struct segment;
     X(FRAMEWORK, 14)                                                                                         \
     X(FULLEST, 15)                                                                                           \
     X(SEGMENT, 16)                                                                                           \
-    X(KEPT_BLOCK, 17)
+    X(KEPT_BLOCK, 17)                                                                                        \
+    X(PHASE, 18)                                                                                             \
+    X(RANGE, 19)                                                                                             \
+    X(PHASE_SITE, 20)                                                                                        \
+    X(STEPS, 21)
 
 #define AS_STATE(symbol, code) STATE_##symbol = code,
 enum ledger_state_kind { LEDGER_STATES(AS_STATE) };

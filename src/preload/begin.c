@@ -10,6 +10,7 @@
 
 #include "preload/checkpoint.h"
 #include "preload/learn.h"
+#include "preload/program_phases.h"
 #include "preload/state.h"
 #include "trace/liveness.h"
 
@@ -209,5 +210,6 @@ bool preload_begin(void)
         say_cannot_record(error);
     learn_process();
     atomic_store_explicit(&preload.phase, PHASE_RECORDING, memory_order_release);
+    phases_begin_recording();
     return true;
 }

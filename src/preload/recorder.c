@@ -170,6 +170,11 @@ static bool apply(const struct event *event, struct block *ended)
     return applied;
 }
 
+void recorder_apply(const struct event *event)
+{
+    apply(event, NULL);
+}
+
 /* Under the lock: a framework's block lies where the memory lies that it is a part of. */
 static void place_in_driver_block(struct allocation *allocation, struct event *event)
 {

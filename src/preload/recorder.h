@@ -71,6 +71,11 @@ void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
 void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t used_bytes,
                  uint64_t threshold_bytes);
 
+/* Under the lock of state.h, while recording: an event of no site and no block, to the books and the
+ * recording.
+ */
+void recorder_apply(const struct event *event);
+
 /* Loads what may need the dynamic linker before the first allocation (libunwind): called from the first sign
  * of CUDA, cuInit, where the program holds no allocator's lock. Cheap when done already. */
 void recorder_prepare(void);

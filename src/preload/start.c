@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "capture/capture.h"
+#include "hooks/nvtx.h"
 #include "preload/life.h"
+#include "preload/program_phases.h"
 #include "preload/state.h"
 
 /* The C library's list of things to do at exit. Ours is entered from a constructor, before the C library
@@ -62,6 +64,7 @@ static void after_fork_in_child(void)
     pthread_mutex_init(&preload.lock, NULL);
     trace_writer_abandon(&preload.writer);
     preload_reset();
+    phases_after_fork();
     capture_after_fork();
     preload.pid = getpid();
     if (preload.fork_mark != NULL)
@@ -87,6 +90,7 @@ static __attribute__((constructor)) void start(void)
         preload.stderr_inode = status.st_ino;
     }
     preload.fork_mark = make_fork_mark();
+    nvtx_offer();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     __cxa_atexit(finish_at_exit, NULL, NULL);
     (void)at_quick_exit(preload_finish);

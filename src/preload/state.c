@@ -8,6 +8,7 @@
 
 #include "preload/learn.h"
 #include "preload/marks.h"
+#include "preload/program_phases.h"
 #include "preload/shelter.h"
 
 struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -78,6 +79,7 @@ void preload_note(const char *sentence)
 void preload_reset(void)
 {
     marks_restart();
+    phases_forget_recording();
     learn_reset();
     recorder_forget_apis();
     if (preload.ledger != NULL)

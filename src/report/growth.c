@@ -43,6 +43,15 @@ static int compare_growing(const void *left, const void *right, const void *cont
     return (a->site > b->site) - (a->site < b->site);
 }
 
+/* Fewer say nothing about a rate. */
+#define STEPS_MIN 3
+
+static uint64_t steps_during(const struct ledger *ledger, const struct growth *growth)
+{
+    uint64_t steps = ledger_steps_since(ledger, growth->since_ns);
+    return steps >= STEPS_MIN ? steps : 0;
+}
+
 bool report_build_growth(struct report *report)
 {
     const struct ledger *ledger = report->input->ledger;
@@ -61,6 +70,7 @@ bool report_build_growth(struct report *report)
             continue;
         row->site = i;
         report->sites[i].grows = true;
+        row->steps = steps_during(ledger, &row->growth);
         foresee(report, row);
         report->growing_count++;
     }

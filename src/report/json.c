@@ -197,6 +197,10 @@ static void write_peaks(struct json *json, const struct report *report)
         emit_ordinal(json, "device", peak->space->device);
         emit_u64(json, "bytes", peak->space->totals.peak_bytes);
         emit_u64(json, "time_ns", peak->space->totals.peak_time_ns);
+        emit_open(json, "phases", '[');
+        for (uint32_t k = 0; k < peak->space->peak_phase_count; k++)
+            emit_string(json, NULL, report_phase_name(report, peak->space->peak_phases[k]));
+        emit_close(json, ']');
         write_holdings(json, peak->holdings, peak->count);
         emit_close(json, '}');
     }
@@ -212,7 +216,10 @@ static void write_growth(struct json *json, const struct report *report)
         emit_open(json, NULL, '{');
         emit_u64(json, "site", row->site);
         emit_thousandths(json, "bytes_per_second", (uint64_t)(row->growth.bytes_per_second * 1000 + 0.5));
-        emit_null(json, "bytes_per_step");
+        if (row->steps > 0)
+            emit_thousandths(json, "bytes_per_step", row->growth.risen_bytes * 1000 / row->steps);
+        else
+            emit_null(json, "bytes_per_step");
         emit_thousandths(json, "confidence", (uint64_t)(row->growth.confidence * 1000 + 0.5));
         if (row->exhausted_known)
             emit_thousandths(json, "exhausted_in_seconds", row->exhausted_ns / 1000000);
@@ -263,10 +270,40 @@ static void write_ooms(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
+static void write_phase_sites(struct json *json, const struct named_phase *phase)
+{
+    emit_open(json, "sites", '[');
+    for (size_t i = 0; i < phase->site_count; i++) {
+        emit_open(json, NULL, '{');
+        emit_u64(json, "site", phase->sites[i].site);
+        emit_u64(json, "rise_bytes", phase->sites[i].rise_bytes);
+        emit_i64(json, "net_bytes", phase->sites[i].net_bytes);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
 static void write_phases(struct json *json, const struct report *report)
 {
-    (void)report;
     emit_open(json, "phases", '[');
+    for (size_t i = 0; i < report->phase_count; i++) {
+        const struct named_phase *phase = &report->phases[i];
+        const struct program_phase *is = &phase->is;
+        emit_break(json);
+        emit_open(json, NULL, '{');
+        emit_string(json, "name", phase->name);
+        emit_string(json, "parent", is->parent == PHASE_NONE ? NULL : report_phase_name(report, is->parent));
+        emit_u64(json, "count", is->ranges);
+        emit_u64(json, "open", is->open);
+        emit_u64(json, "first_time_ns", is->first_ns);
+        emit_u64(json, "duration_ns", is->time_ns);
+        emit_u64(json, "peak_bytes", is->layers[LAYER_DRIVER].peak_bytes);
+        emit_i64(json, "net_bytes", is->layers[LAYER_DRIVER].net_bytes);
+        emit_u64(json, "framework_peak_bytes", is->layers[LAYER_FRAMEWORK].peak_bytes);
+        emit_i64(json, "framework_net_bytes", is->layers[LAYER_FRAMEWORK].net_bytes);
+        write_phase_sites(json, phase);
+        emit_close(json, '}');
+    }
     emit_close(json, ']');
 }
 

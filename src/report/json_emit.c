@@ -55,6 +55,24 @@ void emit_u64(struct json *json, const char *key, uint64_t value)
     put(json, digits + at, sizeof digits - at);
 }
 
+void emit_i64(struct json *json, const char *key, int64_t value)
+{
+    if (value >= 0) {
+        emit_u64(json, key, (uint64_t)value);
+        return;
+    }
+    char digits[21];
+    size_t at = sizeof digits;
+    uint64_t left = -(uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    digits[--at] = '-';
+    begin(json, key);
+    put(json, digits + at, sizeof digits - at);
+}
+
 void emit_thousandths(struct json *json, const char *key, uint64_t thousandths)
 {
     char fraction[4] = {'.', (char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),

@@ -20,6 +20,7 @@ void emit_open(struct json *json, const char *key, char bracket);
 void emit_close(struct json *json, char bracket);
 void emit_string(struct json *json, const char *key, const char *text); /* NULL gives null */
 void emit_u64(struct json *json, const char *key, uint64_t value);
+void emit_i64(struct json *json, const char *key, int64_t value);
 /* A number with up to three digits behind the point: 1500 gives 1.5. */
 void emit_thousandths(struct json *json, const char *key, uint64_t thousandths);
 /* part / whole, from 0 to 1, with six digits; 0 of nothing. */

@@ -27,6 +27,7 @@
     X(growth)                                                                                                \
     X(suppressions)                                                                                          \
     X(leaks)                                                                                                 \
+    X(phases)                                                                                                \
     X(peaks)                                                                                                 \
     X(fragmentation)                                                                                         \
     X(frameworks)                                                                                            \
@@ -118,6 +119,17 @@ struct peak {
     struct line_list lines;
 };
 
+#define PHASE_DEPTH_MAX 8
+
+struct named_phase {
+    uint32_t number; /* the ledger's */
+    const char *name;
+    unsigned depth; /* of nesting, up to PHASE_DEPTH_MAX */
+    struct program_phase is;
+    size_t site_count;
+    const struct phase_site *sites; /* by index in the report's sites; the highest rise first */
+};
+
 struct fragmentation {
     int device;
     uint64_t granule_bytes;
@@ -135,6 +147,7 @@ struct fragmentation {
 struct growing {
     uint32_t site; /* index in `sites` */
     struct growth growth;
+    uint64_t steps;        /* that the program counted during it; 0: too few to say anything */
     bool exhausted_known;  /* device memory, and the driver said how much of it is free */
     uint64_t exhausted_ns; /* from the end of the run until the device is full, by this growth alone */
 };
@@ -209,6 +222,8 @@ struct report {
     size_t space_count;
     const struct ledger_space **spaces; /* the driver layer's */
     struct leaks leaks;
+    size_t phase_count;
+    struct named_phase *phases; /* each behind the one that it first began in */
     size_t peak_count;
     struct peak *peaks; /* one a space whose peak is above 0 */
     size_t fragmentation_count;
@@ -271,5 +286,9 @@ const struct layout *report_layout_of(const struct layout *layouts, size_t count
 /* spaces.c: "device 0", "pinned host memory". */
 struct words;
 void words_space(struct words *words, enum space_kind kind, int device);
+
+/* phases.c: a phase's name by the ledger's number, and several: "epoch / forward". */
+const char *report_phase_name(const struct report *report, uint32_t number);
+void words_phases(struct words *words, const struct report *report, const uint32_t *phases, uint32_t count);
 
 #endif

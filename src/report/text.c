@@ -174,6 +174,7 @@ void report_write_text(const struct report *report, const struct report_text_opt
     text_first_screen(&text);
     text_every_growth(&text);
     text_every_suppression(&text);
+    text_phases(&text);
     text_sites(&text);
     text_every_oom(&text);
     text_every_peak(&text);

@@ -48,6 +48,7 @@ int text_upper_floors_lines(const struct report *report, const struct fragmentat
 /* The details' parts. */
 void text_every_growth(struct text *text);
 void text_every_suppression(struct text *text);
+void text_phases(struct text *text);
 void text_sites(struct text *text);
 void text_every_oom(struct text *text);
 void text_every_peak(struct text *text);

@@ -3,8 +3,16 @@
 
 enum { LABEL = 2, VALUE = 20 };
 
+/* "3.0 MiB/s", or "1.0 MiB a step (3.0 MiB/s)" where the program tells its steps. */
 static void say_rate(struct words *words, const struct growing *row)
 {
+    if (row->steps > 0) {
+        words_size(words, row->growth.risen_bytes / row->steps);
+        words_add(words, " a step (");
+        words_size(words, (uint64_t)(row->growth.bytes_per_second + 0.5));
+        words_add(words, "/s)");
+        return;
+    }
     words_size(words, (uint64_t)(row->growth.bytes_per_second + 0.5));
     words_add(words, "/s");
 }

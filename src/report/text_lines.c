@@ -272,6 +272,10 @@ static void say_peak(struct text *text, const struct peak *peak, size_t shown)
     words_size(&words, totals->peak_bytes);
     words_add(&words, " at ");
     words_time(&words, totals->peak_time_ns);
+    if (peak->space->peak_phase_count) {
+        words_add(&words, ", in ");
+        words_phases(&words, text->report, peak->space->peak_phases, peak->space->peak_phase_count);
+    }
     words_add(&words, ", held by");
     text_line(text, &words);
     for (size_t i = 0; i < shown && i < peak->lines.count; i++) {

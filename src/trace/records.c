@@ -266,7 +266,7 @@ static bool get_key(struct reading *reading, struct event *event)
 
 static bool get_event_fields(struct reading *reading, struct event *event, unsigned fields)
 {
-    uint64_t context = 0, error = 0, device = 0;
+    uint64_t context = 0, error = 0, device = 0, range = 0;
     uint32_t sites = catalog_site_count(reading->recording->catalog);
     if ((fields & FIELD_SITE) && !get_id(reading, sites, &event->site))
         return false;
@@ -286,9 +286,15 @@ static bool get_event_fields(struct reading *reading, struct event *event, unsig
         return false;
     if ((fields & FIELD_DEVICE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &device))
         return false;
+    if ((fields & FIELD_NAME) &&
+        !get_id(reading, catalog_string_count(reading->recording->catalog), &event->name))
+        return false;
+    if ((fields & FIELD_RANGE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &range))
+        return false;
     event->context = (uint32_t)context;
     event->error = (int32_t)error;
     event->device = (int32_t)device;
+    event->range = (uint32_t)range;
     return true;
 }
 

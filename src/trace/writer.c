@@ -196,6 +196,10 @@ static uint8_t *put_fields(struct trace_writer *writer, uint8_t *at, const struc
         at = varint_put(at, event->total_bytes);
     if (fields & FIELD_DEVICE)
         at = varint_put(at, (uint32_t)event->device);
+    if (fields & FIELD_NAME)
+        at = varint_put(at, event->name);
+    if (fields & FIELD_RANGE)
+        at = varint_put(at, event->range);
     return at;
 }
 

@@ -221,6 +221,21 @@ static void assert_moments_equal(const struct ledger *left, const struct ledger 
     arena_release(&arena);
 }
 
+static void assert_phases_equal(const struct ledger *left, const struct ledger *right)
+{
+    assert_int_equal(ledger_phase_count(left), ledger_phase_count(right));
+    for (size_t i = 0; i < ledger_phase_count(left); i++) {
+        struct program_phase one = ledger_phase(left, i), other = ledger_phase(right, i);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    assert_int_equal(ledger_phase_site_count(left), ledger_phase_site_count(right));
+    for (size_t i = 0; i < ledger_phase_site_count(left); i++) {
+        struct phase_site one = ledger_phase_site(left, i), other = ledger_phase_site(right, i);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+    assert_int_equal(ledger_steps(left), ledger_steps(right));
+}
+
 void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *left,
                           const struct ledger *right)
 {
@@ -240,6 +255,7 @@ void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *le
     assert_int_equal(ledger_oom_count(left), ledger_oom_count(right));
     for (size_t i = 0; i < ledger_oom_count(left); i++)
         assert_ooms_equal(ledger_oom(left, i), ledger_oom(right, i));
+    assert_phases_equal(left, right);
     assert_int_equal(ledger_memory_count(left), ledger_memory_count(right));
     for (size_t i = 0; i < ledger_memory_count(left); i++) {
         const struct memory_sample *one = ledger_memory(left, i), *other = ledger_memory(right, i);

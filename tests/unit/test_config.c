@@ -339,6 +339,20 @@ static void test_a_program_with_foreign_rights_takes_no_orders(void **state)
     assert_string_equal(config.complaints, "");
 }
 
+static void test_suppressions_are_found_from_any_folder(void **state)
+{
+    (void)state;
+    char path[CONFIG_PATH_MAX];
+    snprintf(path, sizeof path, "%s/rules/my.supp", scratch_folder());
+    read_with("GPUMEMTRACE_SUPPRESSIONS", "rules/my.supp");
+    assert_string_equal(config.suppressions, path);
+    read_with("GPUMEMTRACE_SUPPRESSIONS", "/etc/my.supp");
+    assert_string_equal(config.suppressions, "/etc/my.supp");
+    read_with("GPUMEMTRACE_SUPPRESSIONS", "");
+    assert_string_equal(config.suppressions, "");
+    assert_string_equal(config.complaints, "");
+}
+
 #define WITH_NO_VARIABLES(test) cmocka_unit_test_setup(test, set_up)
 
 int main(void)
@@ -357,6 +371,7 @@ int main(void)
         WITH_NO_VARIABLES(test_a_path_too_long_is_named_and_the_default_used),
         WITH_NO_VARIABLES(test_a_relative_path_means_the_folder_at_the_start),
         WITH_NO_VARIABLES(test_a_folders_own_percent_signs_are_no_pattern),
+        WITH_NO_VARIABLES(test_suppressions_are_found_from_any_folder),
         WITH_NO_VARIABLES(test_a_complaint_about_everything_is_whole_lines),
         WITH_NO_VARIABLES(test_a_program_with_foreign_rights_takes_no_orders),
     };

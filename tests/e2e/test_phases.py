@@ -1,0 +1,164 @@
+"""Phases of the program: NVTX ranges without a profiler, the older library, and the calls of gpumemtrace.h."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from conftest import CC, LIBRARY, ROOT, SIMGPU
+
+MIB = 1 << 20
+HEADERS = next((folder for folder in sorted(pathlib.Path("/usr/local").glob("cuda*/include"), reverse=True)
+                if (folder / "nvtx3" / "nvToolsExt.h").exists()), None)
+
+
+def phases(report):
+    return {row["name"]: row for row in report["phases"]}
+
+
+def figures(row):
+    return row["count"], row["peak_bytes"] // MIB, row["net_bytes"] // MIB
+
+
+@pytest.fixture(params=["header", "by hand"])
+def nvtx_program(request, compiled):
+    if request.param == "by hand":
+        return compiled("nvtx_ranges.c", SIMGPU / "libcuda.so.1", "-lpthread", "-ldl")
+    if HEADERS is None:
+        pytest.skip("no NVTX headers here")
+    return compiled("nvtx_ranges.c", f"-I{HEADERS}", "-DWITH_HEADER", SIMGPU / "libcuda.so.1", "-lpthread", "-ldl")
+
+
+def test_nvtx_ranges_are_phases_without_a_profiler(gmt, nvtx_program):
+    done = gmt.run(nvtx_program, "served")
+    found = phases(done.report)
+    assert {name: figures(row) for name, row in found.items()} == {
+        "whole": (1, 29, 29), "load": (1, 8, 8), "forward": (3, 14, 3), "mine: exchange": (1, 13, 2),
+        "across threads": (1, 29, 16)}
+    assert {name: row["parent"] for name, row in found.items()} == {
+        "whole": None, "load": "whole", "forward": "whole", "mine: exchange": "whole", "across threads": "whole"}
+    (peak,) = done.report["peaks"]
+    assert peak["phases"] == ["whole", "across threads"]
+    assert "in whole / across threads, held by" in done.text
+    assert gmt.rendered(done.recording)["phases"] == done.report["phases"]
+
+
+def test_a_program_that_is_not_traced_or_has_another_tool_is_left_to_itself(gmt, nvtx_program, tmp_path):
+    gmt.run(nvtx_program, "unserved", traced=False)
+    tool = tmp_path / "tool.c"
+    tool.write_text("#include <stdio.h>\nint InitializeInjectionNvtx2(void *f) { (void)f; puts(\"tool\"); return 1; }\n")
+    subprocess.run([CC, "-shared", "-fPIC", tool, "-o", tmp_path / "tool.so"], check=True)
+    done = gmt.run(nvtx_program, "unserved", env={"NVTX_INJECTION64_PATH": tmp_path / "tool.so"})
+    assert done.out == "tool\n" and done.report["phases"] == []
+    gmt.run(nvtx_program, "unserved", env={"GPUMEMTRACE_DISABLE": "1"})
+
+
+def test_the_variable_names_this_library_and_nothing_else_is_changed(gmt):
+    source = "import json, os; print(json.dumps(dict(os.environ)))"
+    traced, untraced = (json.loads(gmt.python(source, traced=traced).out) for traced in (True, False))
+    ours = traced.pop("NVTX_INJECTION64_PATH")
+    assert os.path.samefile(ours, LIBRARY) and os.path.isabs(ours)
+    for environment in (traced, untraced):
+        for name in ("LD_PRELOAD", "GPUMEMTRACE_OUTPUT"):
+            environment.pop(name, None)
+    assert traced == untraced
+
+
+def test_ranges_of_the_older_library_are_phases_and_reach_it(gmt, tmp_path):
+    library = tmp_path / "libnvToolsExt.so.1"
+    subprocess.run([CC, "-shared", "-fPIC", ROOT / "tests" / "programs" / "nvtools_library.c",
+                    "-Wl,-soname,libnvToolsExt.so.1", "-o", library], check=True)
+    user = tmp_path / "user.c"
+    user.write_text("int nvtxRangePushA(const char *); int nvtxRangePop(void); extern int nvtx_calls;\n"
+                    "int enter(const char *n) { return nvtxRangePushA(n); } int leave(void) { return nvtxRangePop(); }\n"
+                    "int calls(void) { return nvtx_calls; }\n")
+    subprocess.run([CC, "-shared", "-fPIC", user, library, "-Wl,-rpath,$ORIGIN", "-o", tmp_path / "libuser.so"], check=True)
+    done = gmt.python("""
+        import ctypes, sys, cuda
+        cuda.init()
+        user = ctypes.CDLL(sys.argv[1])
+        answers = [user.enter(b"attention")]
+        cuda.allocate(3 << 20)
+        print(answers + [user.leave(), user.calls()])
+    """, tmp_path / "libuser.so")
+    assert done.out == "[-2, -2, 2]\n"
+    assert figures(phases(done.report)["attention"]) == (1, 3, 3)
+
+
+@pytest.mark.parametrize("name,left_alone", [("libnccl.so.2", True), ("libmine.so", False)])
+def test_what_nvidias_libraries_mark_inside_themselves_is_left_alone(gmt, tmp_path, name, left_alone):
+    source = (ROOT / "tests" / "programs" / "nvtx_ranges.c").read_text().replace("int main(", "int run(")
+    (tmp_path / "ranges.c").write_text(source)
+    subprocess.run([CC, "-D_GNU_SOURCE", "-shared", "-fPIC", tmp_path / "ranges.c", "-o", tmp_path / name,
+                    SIMGPU / "libcuda.so.1", "-lpthread"], check=True)
+    done = gmt.python("""
+        import ctypes, sys
+        arguments = (ctypes.c_char_p * 2)(b"x", sys.argv[2].encode())
+        assert ctypes.CDLL(sys.argv[1]).run(2, arguments) == 0
+    """, tmp_path / name, "unserved" if left_alone else "served")
+    assert len(done.report["phases"]) == (0 if left_alone else 5)
+
+
+PYTHON = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'programs'}"}
+
+
+def test_phases_and_steps_from_python(gmt):
+    done = gmt.python("""
+        import cuda, gpumemtrace, time
+        with gpumemtrace.phase("import"):
+            cuda.init()             # nothing is allocated in it
+        kept = []
+
+        @gpumemtrace.phase("train")
+        def train(step):
+            with gpumemtrace.phase(f"step {step}"):
+                kept.append(cuda.allocate(1 << 20))
+                cuda.release(cuda.allocate(6 << 20))
+            gpumemtrace.step()
+            time.sleep(0.002)
+
+        for step in range(200):
+            train(step)
+    """, env=PYTHON)
+    found = phases(done.report)
+    assert set(found) == {"train", "step 0", "step 1", "step 2", "step 3", "step #"}
+    assert figures(found["train"]) == (200, 206, 200)
+    assert figures(found["step #"]) == (196, 206, 196)
+    assert figures(found["step 1"]) == (1, 8, 1)
+    assert found["step #"]["parent"] == "train"
+    kept, scratch = sorted(done.report["sites"], key=lambda site: site["live_bytes"], reverse=True)
+    assert {row["site"]: (row["rise_bytes"] // MIB, row["net_bytes"] // MIB) for row in found["train"]["sites"]} == \
+        {kept["id"]: (1, 200), scratch["id"]: (6, 0)}
+    (growing,) = done.report["growth"]
+    assert growing["site"] == kept["id"] and growing["bytes_per_step"] == pytest.approx(MIB, rel=0.1)
+    assert re.search(r"^Growing by \S+ [KM]iB a step \(\S+ MiB/s\)", done.text, re.M)
+    assert gmt.rendered(done.recording)["phases"] == done.report["phases"]
+
+
+def test_a_phase_that_a_killed_program_was_in_is_open(gmt):
+    done = gmt.python("""
+        import cuda, gpumemtrace, os
+        cuda.init()
+        with gpumemtrace.phase("step"):
+            cuda.allocate(2 << 20)
+            os.kill(os.getpid(), 9)
+    """, env=PYTHON, status=-9)
+    (row,) = gmt.rendered(done.recording)["phases"]
+    assert (row["name"], row["open"], figures(row)) == ("step", 1, (1, 2, 2))
+
+
+def test_a_child_is_in_none_of_its_parents_phases(gmt):
+    done = gmt.python("""
+        import os
+        import gpumemtrace
+        with gpumemtrace.phase("parent's"):
+            if os.fork() == 0:
+                import cuda
+                cuda.init()
+                with gpumemtrace.phase("child's"):
+                    cuda.allocate(2 << 20)
+                os._exit(0)
+            os.wait()
+    """, env=PYTHON)
+    assert {name: figures(row) for name, row in phases(done.report).items()} == {"child's": (1, 2, 2)}
