@@ -183,7 +183,16 @@
     X(dlsym, "dlsym", 0, LEGACY, SYSTEM, loader)                                                            \
     X(dlclose, "dlclose", 0, LEGACY, SYSTEM, loader)                                                        \
     X(_exit, "_exit", 0, LEGACY, SYSTEM, process)                                                           \
-    X(_Exit, "_Exit", 0, LEGACY, SYSTEM, process)
+    X(_Exit, "_Exit", 0, LEGACY, SYSTEM, process)                                                           \
+    X(execv, "execv", 0, LEGACY, SYSTEM, process)                                                           \
+    X(execve, "execve", 0, LEGACY, SYSTEM, process)                                                         \
+    X(execvp, "execvp", 0, LEGACY, SYSTEM, process)                                                         \
+    X(execvpe, "execvpe", 0, LEGACY, SYSTEM, process)                                                       \
+    X(fexecve, "fexecve", 0, LEGACY, SYSTEM, process)                                                       \
+    X(execveat, "execveat", 0, LEGACY, SYSTEM, process)                                                     \
+    X(execl, "execl", 0, LEGACY, SYSTEM, process)                                                           \
+    X(execle, "execle", 0, LEGACY, SYSTEM, process)                                                         \
+    X(execlp, "execlp", 0, LEGACY, SYSTEM, process)
 /* clang-format on */
 
 /* What has a real pointer of its own. Of these dlsym and cuGetProcAddress give out the driver's and the

@@ -46,6 +46,9 @@ static const struct {
 
 #define OUTPUT_COUNT (sizeof outputs / sizeof *outputs)
 
+/* Which of them were written; under the lock. */
+static bool is_written[OUTPUT_COUNT];
+
 #define FINISHING_LINE (CONFIG_PATH_MAX + 256)
 
 /* What is needed while finishing, too large for the stack of a thread that calls _exit(). */
@@ -109,6 +112,7 @@ static void write_outputs(struct finishing *finishing, const struct report *repo
         if (!outputs[i].wanted(&preload.config))
             continue;
         int error = write_output(finishing, report, i);
+        is_written[i] = error == 0;
         if (error == 0) {
             written = true;
             continue;
@@ -202,24 +206,64 @@ static void write_reports(void)
     shelter_leave(&shelter);
 }
 
+/* Under the lock, while recording. */
+static void finish(void)
+{
+    preload.process.duration_ns = preload_now_ns();
+    preload.process.end = PROCESS_EXITED;
+    /* The books are whole even where the recording is not. */
+    preload.process.complete = ledger_counters(preload.ledger)->dropped_events == 0;
+    note_lost_recording();
+    write_reports();
+    trace_writer_close(&preload.writer, preload.process.duration_ns);
+}
+
+/* Takes the lock, and true, where there is something to finish. */
+static bool lock_to_finish(void)
+{
+    /* Not one system call where there is nothing to do: a process in a sandbox may be killed for it. */
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
+        return false;
+    /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
+    if (preload.pid != getpid() || !lock_patiently())
+        return false;
+    if (atomic_exchange(&preload.phase, PHASE_OFF) == PHASE_RECORDING)
+        return true;
+    preload_unlock();
+    return false;
+}
+
 void preload_finish(void)
 {
     int kept = errno;
-    /* Not one system call where there is nothing to do: a process in a sandbox may be killed for it. */
-    if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
-        return;
-    /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
-    if (preload.pid != getpid() || !lock_patiently())
-        return;
-    if (atomic_exchange(&preload.phase, PHASE_OFF) == PHASE_RECORDING) {
-        preload.process.duration_ns = preload_now_ns();
-        preload.process.end = PROCESS_EXITED;
-        /* The books are whole even where the recording is not. */
-        preload.process.complete = ledger_counters(preload.ledger)->dropped_events == 0;
-        note_lost_recording();
-        write_reports();
-        trace_writer_close(&preload.writer, preload.process.duration_ns);
+    if (lock_to_finish()) {
+        finish();
+        preload_unlock();
     }
+    errno = kept;
+}
+
+bool preload_before_exec(void)
+{
+    int kept = errno;
+    bool finished = lock_to_finish();
+    if (finished)
+        finish();
+    errno = kept;
+    return finished;
+}
+
+void preload_after_exec_failed(void)
+{
+    char path[CONFIG_PATH_MAX + 8];
+    int kept = errno;
+    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+        if (is_written[i] && snprintf(path, sizeof path, "%s%s", preload.stem, outputs[i].suffix) > 0)
+            unlink(path);
+        is_written[i] = false;
+    }
+    trace_writer_resume(&preload.writer);
+    atomic_store_explicit(&preload.phase, PHASE_RECORDING, memory_order_release);
     preload_unlock();
     errno = kept;
 }

@@ -423,6 +423,36 @@ void trace_log_close(struct trace_log *log, uint64_t end_ns)
     forget(log);
 }
 
+void trace_log_resume(struct trace_log *log)
+{
+    uint64_t half = log->generation & 1;
+    if (!own_file_reopen(&log->file)) {
+        if (log->end == TRACE_LOG_GOES_ON)
+            fail(log, TRACE_LOG_FAILED, ENOENT);
+        return;
+    }
+    log->is_open = true;
+    log->reserved_end[half] = log->position; /* the rest was given back */
+    log->reserved_end[1 - half] = half == 1 ? TRACE_HEADER_SIZE : 0;
+    log->unwritten = log->position;
+    int error = 0;
+    if (log->is_mapped) {
+        void *header = map_shared(log, 0, TRACE_HEADER_SIZE);
+        if (header == MAP_FAILED)
+            error = errno;
+        else
+            log->header = header;
+    }
+    if (error == 0)
+        error = STORE_HEADER(log, state, TRACE_RUNNING);
+    if (error == 0)
+        error = move_window(log);
+    if (error != 0 && log->end == TRACE_LOG_GOES_ON)
+        fail(log, TRACE_LOG_FAILED, error);
+    if (log->is_mapped && log->header == NULL)
+        forget(log);
+}
+
 void trace_log_abandon(struct trace_log *log)
 {
     if (log->is_mapped)

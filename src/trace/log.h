@@ -82,6 +82,8 @@ void trace_log_set_dropped(struct trace_log *log, uint64_t dropped_events);
 void trace_log_check(struct trace_log *log);
 /* Marks the recording as ended by a normal exit, gives back the reserved space and closes. */
 void trace_log_close(struct trace_log *log, uint64_t end_ns);
+/* After trace_log_close(): it was not the end, the recording goes on where it was. */
+void trace_log_resume(struct trace_log *log);
 /* Closes without a word in the file: for a forked child, which shares it with its parent. */
 void trace_log_abandon(struct trace_log *log);
 

@@ -69,6 +69,14 @@ int own_file_fd(struct own_file *file)
     return -1;
 }
 
+bool own_file_reopen(struct own_file *file)
+{
+    file->fd = -1;
+    file->is_open = true;
+    file->is_open = own_file_fd(file) >= 0;
+    return file->is_open;
+}
+
 void own_file_close(struct own_file *file)
 {
     if (file->is_open && is_of(file, file->fd))

@@ -25,6 +25,8 @@ int own_file_create(struct own_file *file, const char *path);
 /* A descriptor to use at once, opened anew where it was closed under us; -1 and EBADF when the file cannot be
  * had any more. */
 int own_file_fd(struct own_file *file);
+/* After own_file_close(): the file it was, if that still lies where it did. False when not. */
+bool own_file_reopen(struct own_file *file);
 /* Closes what is still ours. */
 void own_file_close(struct own_file *file);
 

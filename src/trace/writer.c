@@ -270,6 +270,11 @@ void trace_writer_close(struct trace_writer *writer, uint64_t end_ns)
     trace_log_close(&writer->log, end_ns);
 }
 
+void trace_writer_resume(struct trace_writer *writer)
+{
+    trace_log_resume(&writer->log);
+}
+
 void trace_writer_abandon(struct trace_writer *writer)
 {
     trace_log_abandon(&writer->log);

@@ -58,6 +58,8 @@ void trace_drop_event(struct trace_writer *writer);
 
 /* Marks the recording as ended by a normal exit, gives back the reserved space and closes. */
 void trace_writer_close(struct trace_writer *writer, uint64_t end_ns);
+/* After trace_writer_close(): it was not the end, the recording goes on where it was. */
+void trace_writer_resume(struct trace_writer *writer);
 /* Closes without a word in the file: for a forked child, which shares it with its parent. */
 void trace_writer_abandon(struct trace_writer *writer);
 
