@@ -186,11 +186,12 @@ static void write_holdings(struct json *json, const struct holding *holdings, si
     emit_close(json, ']');
 }
 
-static void write_peaks(struct json *json, const struct report *report)
+static void write_peak_list(struct json *json, const char *key, const struct report *report,
+                            const struct peak *peaks, size_t count)
 {
-    emit_open(json, "peaks", '[');
-    for (size_t i = 0; i < report->peak_count; i++) {
-        const struct peak *peak = &report->peaks[i];
+    emit_open(json, key, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct peak *peak = &peaks[i];
         emit_break(json);
         emit_open(json, NULL, '{');
         emit_string(json, "space", space_infos[peak->space->kind].name);
@@ -205,6 +206,12 @@ static void write_peaks(struct json *json, const struct report *report)
         emit_close(json, '}');
     }
     emit_close(json, ']');
+}
+
+static void write_peaks(struct json *json, const struct report *report)
+{
+    write_peak_list(json, "peaks", report, report->peaks, report->peak_count);
+    write_peak_list(json, "framework_peaks", report, report->framework_peaks, report->framework_peak_count);
 }
 
 static void write_growth(struct json *json, const struct report *report)

@@ -226,6 +226,8 @@ struct report {
     struct named_phase *phases; /* each behind the one that it first began in */
     size_t peak_count;
     struct peak *peaks; /* one a space whose peak is above 0 */
+    size_t framework_peak_count;
+    struct peak *framework_peaks; /* the same of the frameworks' layer: tensors */
     size_t fragmentation_count;
     struct fragmentation *fragmentation; /* one a device that ever had device memory */
     size_t growing_count;

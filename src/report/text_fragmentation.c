@@ -204,7 +204,7 @@ static void list_pinners(struct text *text, const struct layout *layout)
         begin_row(&words, i == 0 ? "stranded by" : "");
         words_size(&words, pinner->stranded_bytes);
         words_column(&words, VALUE + 11);
-        words_title(&words, text->report, text->report->site_of_catalog[pinner->site]);
+        text_title(text, &words, text->report->site_of_catalog[pinner->site]);
         words_add(&words, ", ");
         words_count(&words, pinner->blocks, "block");
         text_line(text, &words);

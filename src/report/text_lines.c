@@ -266,7 +266,7 @@ static void say_peak(struct text *text, const struct peak *peak, size_t shown)
 {
     const struct totals *totals = &peak->space->totals;
     struct words words = {0};
-    words_add(&words, "Peak of ");
+    words_add(&words, peak->space->layer == LAYER_FRAMEWORK ? "Peak of tensors, " : "Peak of ");
     words_space(&words, peak->space->kind, peak->space->device);
     words_add(&words, ": ");
     words_size(&words, totals->peak_bytes);

@@ -72,7 +72,6 @@ void debuginfod_close(struct debuginfod *of)
     end_function *end = (end_function *)function(of, "debuginfod_end");
     if (of->client && end)
         end(of->client);
-    if (of->library)
-        dlclose(of->library);
+    /* Its library stays: what that is linked with (curl, OpenSSL) does not expect to be unloaded. */
     *of = (struct debuginfod){0};
 }
