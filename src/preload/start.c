@@ -72,15 +72,25 @@ static void after_fork_in_child(void)
     if (atomic_load(&preload.phase) == PHASE_RECORDING)
         atomic_store(&preload.phase, PHASE_IDLE);
     thread_state.locked = false;
-    if (thread_state.fork_locked)
-        pthread_setcancelstate(thread_state.cancel_state, NULL);
+}
+
+/* The first copy of this library in the search order has the mark that all of them find by its name; its
+ * hooks are called first, and come to the others'. Only it acts. */
+__attribute__((visibility("default"))) extern const char gpumemtrace_preloaded;
+const char gpumemtrace_preloaded = 1;
+extern const char own_mark __attribute__((alias("gpumemtrace_preloaded"), visibility("hidden")));
+
+static bool is_first_copy(void)
+{
+    const char *volatile found = &gpumemtrace_preloaded; /* not taken for ours at compile time */
+    return found == &own_mark;
 }
 
 static __attribute__((constructor)) void start(void)
 {
     struct stat status;
     config_read(&preload.config);
-    if (preload.config.disabled || getauxval(AT_SECURE) != 0) {
+    if (preload.config.disabled || getauxval(AT_SECURE) != 0 || !is_first_copy()) {
         atomic_store(&preload.phase, PHASE_OFF);
         return;
     }

@@ -127,3 +127,14 @@ def test_a_driver_that_finds_its_own_functions_through_us_counts_once(gmt, compi
     program = compiled("books.c", "-rdynamic", *WAYS[way], "-ldl", "-lpthread")
     search = f"{SIMGPU / 'got'}:{SIMGPU}"
     expect_exact(gmt.run(program, 2, TURNS, env={**QUIET, "LD_LIBRARY_PATH": search}).report)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_copies_of_the_library_count_once(gmt, compiled, tmp_path, way):
+    """Two installations, both in LD_PRELOAD: the first acts, and nothing is there twice."""
+    copy = tmp_path / "copy.so"
+    copy.write_bytes(LIBRARY.read_bytes())
+    program = compiled("books.c", "-rdynamic", *WAYS[way], "-ldl", "-lpthread")
+    done = gmt.run(program, 2, TURNS, env={**QUIET, "LD_PRELOAD": preloaded(LIBRARY, copy)})
+    expect_exact(done.report)
+    expect_exact(gmt.rendered(done.recording))
