@@ -1,4 +1,5 @@
-/* For each space of the driver layer: its peak and which sites held it at that moment. */
+/* For each space: its peak and which sites held it at that moment. Frameworks' blocks, in memory of the
+ * driver's, have peaks of their own. */
 #include "report/model.h"
 
 static bool held_it(const struct report_site *site, const void *arg, struct holding *holding)
@@ -10,21 +11,29 @@ static bool held_it(const struct report_site *site, const void *arg, struct hold
            site->key->device == space->device && site->figures.blocks_at_peak > 0;
 }
 
-bool report_build_peaks(struct report *report)
+static bool add_peaks(struct report *report, enum layer layer, struct peak **peaks, size_t *count)
 {
-    report->peaks = arena_alloc(report->arena, (report->space_count + 1) * sizeof *report->peaks);
-    if (!report->peaks)
+    size_t spaces = ledger_space_count(report->input->ledger);
+    *peaks = arena_alloc(report->arena, (spaces + 1) * sizeof **peaks);
+    if (!*peaks)
         return false;
-    for (size_t i = 0; i < report->space_count; i++) {
-        if (report->spaces[i]->totals.peak_bytes == 0)
+    for (size_t i = 0; i < spaces; i++) {
+        const struct ledger_space *space = ledger_space(report->input->ledger, i);
+        if (space->layer != layer || space->totals.peak_bytes == 0)
             continue;
-        struct peak *peak = &report->peaks[report->peak_count++];
-        peak->space = report->spaces[i];
+        struct peak *peak = &(*peaks)[(*count)++];
+        peak->space = space;
         if (!report_collect(report, held_it, peak->space, &peak->holdings, &peak->count) ||
             !report_sum_lines(report, peak->holdings, peak->count, false, &peak->lines))
             return false;
     }
     return true;
+}
+
+bool report_build_peaks(struct report *report)
+{
+    return add_peaks(report, LAYER_DRIVER, &report->peaks, &report->peak_count) &&
+           add_peaks(report, LAYER_FRAMEWORK, &report->framework_peaks, &report->framework_peak_count);
 }
 
 const struct peak *report_main_peak(const struct report *report)

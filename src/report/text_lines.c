@@ -290,10 +290,30 @@ static void say_peak(struct text *text, const struct peak *peak, size_t shown)
         say_rest(text, &peak->lines, shown);
 }
 
+/* The peak of tensors in that space; NULL: there were none. */
+static const struct peak *tensors_in(const struct report *report, const struct peak *peak)
+{
+    for (size_t i = 0; i < report->framework_peak_count; i++) {
+        const struct ledger_space *space = report->framework_peaks[i].space;
+        if (space->kind == peak->space->kind && space->device == peak->space->device)
+            return &report->framework_peaks[i];
+    }
+    return NULL;
+}
+
 int text_peak_lines(const struct report *report)
 {
     const struct peak *peak = report_main_peak(report);
-    return peak ? (int)peak->lines.count + 2 : 0;
+    const struct peak *tensors = peak ? tensors_in(report, peak) : NULL;
+    return (peak ? (int)peak->lines.count + 2 : 0) + (tensors ? (int)tensors->lines.count + 1 : 0);
+}
+
+/* Says a peak in at most `rows` rows; returns how many it took. */
+static size_t say_peak_in(struct text *text, const struct peak *peak, size_t rows)
+{
+    bool all = peak->lines.count <= rows || text->options.full;
+    say_peak(text, peak, all ? peak->lines.count : rows - 1);
+    return all ? peak->lines.count : rows;
 }
 
 void text_peak(struct text *text, int lines)
@@ -302,9 +322,16 @@ void text_peak(struct text *text, int lines)
     struct words words = {0};
     if (!peak)
         return;
-    size_t room = lines > 4 ? (size_t)lines - 2 : 2;
+    size_t rows = lines > 4 ? (size_t)lines - 2 : 2;
+    const struct peak *tensors = tensors_in(text->report, peak);
     text_line(text, &words);
-    say_peak(text, peak, peak->lines.count <= room || text->options.full ? peak->lines.count : room - 1);
+    if (!tensors) {
+        say_peak_in(text, peak, rows);
+        return;
+    }
+    /* Whose tensors they were says more than who made the framework take more. */
+    size_t third = rows / 3 > 2 ? rows / 3 : 2, taken = say_peak_in(text, peak, third) + 1;
+    say_peak_in(text, tensors, rows > taken + 2 ? rows - taken : 2);
 }
 
 void text_every_peak(struct text *text)
@@ -316,6 +343,10 @@ void text_every_peak(struct text *text)
         if (peak == report_main_peak(text->report))
             continue;
         text_line(text, &words);
-        say_peak(text, peak, text->options.full || peak->lines.count <= SHOWN ? peak->lines.count : SHOWN);
+        say_peak_in(text, peak, SHOWN + 1);
+    }
+    for (size_t i = 0; i < text->report->framework_peak_count; i++) {
+        text_line(text, &words);
+        say_peak_in(text, &text->report->framework_peaks[i], SHOWN + 1);
     }
 }
