@@ -1,6 +1,10 @@
 """Processes: forks, children, pools; each has files of its own, and a child never writes into its parent's."""
+import json
+import os
 import subprocess
+import sys
 
+import pytest
 from conftest import SIMGPU
 
 MIB = 1 << 20
@@ -160,3 +164,107 @@ def test_destructors_and_exit_handlers_that_free_are_counted(gmt, tmp_path, comp
     done = gmt.run(compiled(source, SIMGPU / "libcuda.so.1"), env={"GPUMEMTRACE_QUIET": "1"})
     assert done.report["counters"]["frees"] == 2
     assert done.report["leaks"]["live_blocks"] == 1
+
+
+def test_pool_of_32_workers(gmt):
+    """As a DataLoader's: forked before first use, some never allocate, all end by os._exit."""
+    done = gmt.python("""
+        import multiprocessing
+        import cuda
+
+        def work(n):
+            if n % 4:
+                cuda.init()
+                cuda.allocate((n + 1) << 10)
+            return n
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("fork")
+            workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(32)]
+            for worker in workers: worker.start()
+            for worker in workers: worker.join()
+            assert all(worker.exitcode == 0 for worker in workers)
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    assert sorted(report["leaks"]["live_bytes"] for report in done.reports) == \
+        sorted((n + 1) << 10 for n in range(32) if n % 4)
+    assert len({report["process"]["pid"] for report in done.reports}) == len(done.recordings) == 24
+    assert {report["process"]["ppid"] for report in done.reports} == {done.reports[0]["process"]["ppid"]}
+
+
+def test_spawned_programs_have_files_of_their_own(gmt):
+    done = gmt.python("""
+        import os, sys
+        import cuda
+        cuda.init()
+        cuda.allocate(1 << 20)
+        code = "import cuda; cuda.init(); cuda.allocate(2 << 20)"
+        pid = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert os.system(f"{sys.executable} -c '{code}'") == 0
+        """, env={"GPUMEMTRACE_QUIET": "1"})
+    assert sorted(report["leaks"]["live_bytes"] for report in done.reports) == [MIB, 2 * MIB, 2 * MIB]
+
+
+def test_ranks_of_a_job_share_a_folder(gmt):
+    """They start at once, with one name for all that tells them apart only by a number."""
+    folder = gmt.new_folder()
+    ranks = 12
+    running = [subprocess.Popen([sys.executable, "-c", f"import cuda; cuda.init(); cuda.allocate({rank + 1} << 20)"],
+                                env=gmt.environment(folder / "job", RANK=rank, GPUMEMTRACE_QUIET=1))
+               for rank in range(ranks)]
+    assert [process.wait() for process in running] == [0] * ranks
+    reports = [json.loads(path.read_text()) for path in folder.glob("job*.json")]
+    assert {report["process"]["rank"]: report["leaks"]["live_bytes"] for report in reports} == \
+        {rank: (rank + 1) * MIB for rank in range(ranks)}
+    for path in folder.glob("job*.gmt"):
+        written = json.loads(path.with_suffix(".json").read_text())
+        assert gmt.rendered(path)["process"] == written["process"]
+
+
+def test_program_that_changes_its_folder_writes_where_it_started(gmt):
+    folder, other = gmt.new_folder(), gmt.new_folder()
+    gmt.python("""
+        import os, sys
+        import cuda
+        os.chdir(sys.argv[1])
+        cuda.init()
+        cuda.allocate(1 << 20)
+        os.chdir("/")
+        """, other, env={"GPUMEMTRACE_OUTPUT": "it", "GPUMEMTRACE_QUIET": "1"}, cwd=folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["it.gmt", "it.json", "it.txt"]
+    assert list(other.iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system: needs root")
+@pytest.mark.parametrize("kind", ["tmpfs", "overlay", "ramfs"])
+def test_output_folder_of_another_kind(gmt, kind):
+    """ramfs cannot reserve space, so the recording is not mapped there."""
+    place = gmt.new_folder()
+    options = []
+    if kind == "overlay":
+        base = gmt.new_folder()
+        subprocess.run(["mount", "-t", "tmpfs", "none", base], check=True, capture_output=True)
+        for name in ("lower", "upper", "work"):
+            (base / name).mkdir()
+        options = ["-o", f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work"]
+    try:
+        if subprocess.run(["mount", "-t", kind, *options, "none", place], capture_output=True).returncode:
+            pytest.skip("this machine does not let us mount that")
+        try:
+            done = gmt.python("""
+                import cuda
+                cuda.init()
+                for n in range(60000):
+                    cuda.release(cuda.allocate(4096))
+                kept = cuda.allocate(1 << 20)
+                """, env={"GPUMEMTRACE_OUTPUT": place / "it", "GPUMEMTRACE_MAX_TRACE": "2M"})
+            report = json.loads((place / "it.json").read_text())
+            for same in (report, gmt.rendered(place / "it.gmt")):
+                assert same["counters"]["allocs"] == 60001 and same["process"]["complete"]
+                assert same["leaks"]["live_bytes"] == MIB
+            assert "cannot" not in done.err
+        finally:
+            subprocess.run(["umount", place], check=True)
+    finally:
+        if kind == "overlay":
+            subprocess.run(["umount", base], check=True)
