@@ -241,7 +241,8 @@ struct phase_site ledger_phase_site(const struct ledger *ledger, size_t index)
 {
     const struct phase_site_record *record =
         index < UINT32_MAX ? list_at(&ledger->phases.sites, (uint32_t)index) : NULL;
-    return record == NULL ? (struct phase_site){.phase = PHASE_NONE} : record->is;
+    static const struct phase_site none = {.phase = PHASE_NONE};
+    return record == NULL ? none : record->is;
 }
 
 uint64_t ledger_steps(const struct ledger *ledger)
