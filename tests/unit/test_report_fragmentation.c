@@ -133,6 +133,21 @@ static void test_json_has_both_moments(void **state)
     json_decref(json);
 }
 
+static void test_tensors_have_a_peak_of_their_own(void **state)
+{
+    struct books *books = *state;
+    train(books);
+    char *text = books_text(books, true);
+    assert_has(text, "Peak of tensors, device 0: 48.0 MiB at 4.0 s, held by\n"
+                     "    31.0 MiB   64.6%  train.py:40 in scratch, 1 block\n");
+    json_t *json = books_json(books);
+    assert_int_equal(json_at(json, "peaks.0.bytes"), 96 * MIB);
+    assert_int_equal(json_at(json, "framework_peaks.0.bytes"), 48 * MIB);
+    assert_int_equal(json_at(json, "framework_peaks.0.sites.0.bytes"), 31 * MIB);
+    json_decref(json);
+    free(text);
+}
+
 static void test_another_allocator_is_told_by_its_name(void **state)
 {
     struct books *books = *state;
@@ -203,6 +218,7 @@ int main(void)
         WITH_BOOKS(test_the_first_screen_tells_the_moment_when_more_is_stranded),
         WITH_BOOKS(test_each_moment_is_listed_and_drawn),
         WITH_BOOKS(test_json_has_both_moments),
+        WITH_BOOKS(test_tensors_have_a_peak_of_their_own),
         WITH_BOOKS(test_another_allocator_is_told_by_its_name),
         WITH_BOOKS(test_a_pool_is_worth_a_line_when_it_keeps_something),
         WITH_BOOKS(test_a_pool_that_keeps_nothing_is_in_json_only),
