@@ -14,6 +14,7 @@
 #include "preload/shelter.h"
 #include "preload/state.h"
 #include "report/report.h"
+#include "symbols/own_stack.h"
 #include "symbols/symbols.h"
 
 /* How long another thread in the middle of its work may keep us waiting. */
@@ -189,8 +190,9 @@ static void note_lost_recording(void)
     preload_note(note);
 }
 
-static void write_reports(void)
+static void write_reports(void *unused)
 {
+    (void)unused;
     struct finishing *finishing = arena_alloc(&preload.arena, sizeof *finishing);
     struct symbol_source *symbols = dynsym_source_create(&preload.arena);
     if (finishing == NULL)
@@ -214,7 +216,11 @@ static void finish(void)
     /* The books are whole even where the recording is not. */
     preload.process.complete = ledger_counters(preload.ledger)->dropped_events == 0;
     note_lost_recording();
-    write_reports();
+    struct own_stack stack = {0};
+    /* Reports take more than the stack of a small thread, which may be the one that ends the process. */
+    if (!own_stack_call(&stack, write_reports, NULL))
+        write_reports(NULL);
+    own_stack_release(&stack);
     trace_writer_close(&preload.writer, preload.process.duration_ns);
 }
 

@@ -14,7 +14,7 @@ struct own_stack {
 };
 
 /* Runs function(arg) and returns true, or returns false when there is no memory for the stack. Makes the
- * stack on the first call. No malloc. Not from a signal handler, and not twice at a time. */
+ * stack on the first call. No malloc. Not twice at a time on one stack. */
 bool own_stack_call(struct own_stack *stack, void (*function)(void *), void *arg);
 void own_stack_release(struct own_stack *stack);
 
