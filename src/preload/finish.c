@@ -231,8 +231,14 @@ static bool lock_to_finish(void)
     if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
         return false;
     /* A vfork child borrows its parent's memory: its _exit() is not the parent's end. */
-    if (preload.pid != getpid() || !lock_patiently())
+    if (preload.pid != getpid())
         return false;
+    if (!lock_patiently()) {
+        preload_say(
+            "gpumemtrace: the end came in the middle of our own work; the recording has everything, and "
+            "gpumemtrace report makes the report of it\n");
+        return false;
+    }
     if (atomic_exchange(&preload.phase, PHASE_OFF) == PHASE_RECORDING)
         return true;
     preload_unlock();

@@ -3,6 +3,7 @@
  * little as possible before the first CUDA allocation, since it runs in every process the user starts under
  * it.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,15 @@ static void finish_at_exit(void *ignored)
 {
     (void)ignored;
     preload_finish();
+}
+
+static bool finishes_at_exit;
+
+/* In its stead, where the list had no memory left: earlier than it should be, and better than never. */
+static __attribute__((destructor)) void finish_at_unloading(void)
+{
+    if (!finishes_at_exit)
+        preload_finish();
 }
 
 /* A page that reads 1 here and 0 in any child that was made by copying memory, whatever made it. */
@@ -98,10 +108,12 @@ static __attribute__((constructor)) void start(void)
     if (fstat(STDERR_FILENO, &status) == 0) {
         preload.stderr_device = status.st_dev;
         preload.stderr_inode = status.st_ino;
+    } else {
+        preload.stderr_error = errno;
     }
     preload.fork_mark = make_fork_mark();
     nvtx_offer();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    __cxa_atexit(finish_at_exit, NULL, NULL);
+    finishes_at_exit = __cxa_atexit(finish_at_exit, NULL, NULL) == 0;
     (void)at_quick_exit(preload_finish);
 }

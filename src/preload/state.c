@@ -1,6 +1,7 @@
 /* The state of state.h: its lock, its clock, its notes, its one way to speak to the user. */
 #include "preload/state.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -43,8 +44,9 @@ uint64_t preload_now_ns(void)
 bool preload_may_speak(void)
 {
     struct stat status;
-    return fstat(STDERR_FILENO, &status) == 0 && status.st_dev == preload.stderr_device &&
-           status.st_ino == preload.stderr_inode;
+    if (fstat(STDERR_FILENO, &status) != 0) /* refused as it was at the start: nothing can be told */
+        return errno != EBADF && errno == preload.stderr_error;
+    return status.st_dev == preload.stderr_device && status.st_ino == preload.stderr_inode;
 }
 
 void preload_say(const char *text)

@@ -58,6 +58,7 @@ struct preload {
     dev_t
         stderr_device; /* what fd 2 was at the start: if it is something else later, it is not ours to use */
     ino_t stderr_inode;
+    int stderr_error;    /* … which could not be told, for this reason */
     uint32_t *fork_mark; /* 1 in this process, 0 in a child made by whatever means; NULL: cannot tell */
     struct context_slot contexts[CONTEXTS_MAX];
     _Atomic uint32_t context_slots; /* in use or once used */
