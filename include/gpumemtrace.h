@@ -68,8 +68,8 @@ GPUMEMTRACE_FUNCTION_ void gpumemtrace_block_end(const char *allocator, const vo
 
 /*
  * Phases: from begin to end the process is in the phase of that name, whatever its threads do; the report
- * tells the peak in each, and what it left behind. They nest: end is for the innermost that the thread began. With gpumemtrace_step() at
- * the end of each step (a batch, a request) growth is told per step.
+ * tells the peak in each, and what it left behind. They nest: end is for the innermost that the thread began.
+ * With gpumemtrace_step() at the end of each step (a batch, a request) growth is told per step.
  */
 GPUMEMTRACE_FUNCTION_ void gpumemtrace_phase_begin(const char *name);
 GPUMEMTRACE_FUNCTION_ void gpumemtrace_phase_end(void);

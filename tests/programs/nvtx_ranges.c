@@ -165,8 +165,8 @@ int main(int count, char **arguments)
     check(nvtxDomainRangePop(domain), none);
 
     across = nvtxRangeStartA("across threads");
-    pthread_create(&thread, NULL, other_thread, (void *)(intptr_t)none);
     allocate(16 * MIB);
+    pthread_create(&thread, NULL, other_thread, (void *)(intptr_t)none);
     pthread_join(thread, NULL);
     check(nvtxRangePop(), level0);
     check(nvtxRangePop(), none);

@@ -13,7 +13,7 @@
 #include "scratch.h"
 
 #define MIB          ((off_t)1 << 20)
-#define EVENTS       300000 /* fill several windows of the map */
+#define EVENT_COUNT  300000 /* fill several windows of the map */
 #define VICTIM_BYTES (8 * MIB)
 
 static struct trace_writer writer;
@@ -34,7 +34,7 @@ static void fill(void)
 {
     trace_books_open(&books, &writer);
     trace_books_site(&books, 0, FAMILY_PLAIN, SPACE_DEVICE, 0);
-    for (uint64_t n = 0; n < EVENTS; n++) {
+    for (uint64_t n = 0; n < EVENT_COUNT; n++) {
         struct event event = {
             .type = EVENT_ALLOC, .key = block_key(KEY_ADDRESS, n * 256), .time_ns = n * 1000};
         trace_books_apply(&books, &event, NULL);
@@ -70,7 +70,7 @@ static void check_recording(bool is_whole)
     struct recording recording;
     read_good(&recording, path);
     uint64_t events = ledger_counters(recording.ledger)->events;
-    assert_int_equal(events + recording.file_dropped_events, EVENTS);
+    assert_int_equal(events + recording.file_dropped_events, EVENT_COUNT);
     assert_int_equal(recording.file_dropped_events == 0, is_whole);
     assert_int_equal(recording.process.complete, is_whole);
     assert_int_equal(recording.process.end, PROCESS_EXITED);
