@@ -2,7 +2,6 @@
  * Ways out of a process that run no atexit handler: _exit, where Python's os._exit, multiprocessing children
  * and torchrun workers end, and exec, by which a program that restarts itself is gone without an end.
  */
-#include <alloca.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -130,7 +129,7 @@ EXPORT int execveat(int fd, const char *path, char *const argv[], char *const en
     for (const char *at = first; at != NULL; at = va_arg(rest, const char *))                                \
         count++;                                                                                             \
     va_end(rest);                                                                                            \
-    char **argv = alloca(count * sizeof *argv);                                                              \
+    char *argv[count];                                                                                       \
     va_start(rest, first);                                                                                   \
     argv[0] = (char *)(uintptr_t)first;                                                                      \
     for (size_t i = 1; i < count; i++)                                                                       \
