@@ -55,11 +55,14 @@ e2e: all
 	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
 
 # What `make test` plays a part of, whole: 1,000 random programs against the stand-in allocator's own figures; a
-# recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint.
-.PHONY: soak soak-fragmentation soak-bounded soak-kills
-soak: soak-fragmentation soak-bounded soak-kills
+# recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint;
+# a failure of each single call that the library makes.
+.PHONY: soak soak-fragmentation soak-bounded soak-kills soak-faults
+soak: soak-fragmentation soak-bounded soak-kills soak-faults
 
-soak-fragmentation soak-bounded soak-kills: soak-build
+soak-fragmentation soak-bounded soak-kills soak-faults: soak-build
+soak-faults:
+	@$(TEST_ENV) FAULTS=all $(PYTEST) -s tests/e2e/test_faults.py
 soak-fragmentation:
 	@$(TEST_ENV) FRAGMENTATION_SEEDS=1000 $(PYTEST) tests/e2e/test_fragmentation.py
 soak-bounded:

@@ -195,12 +195,18 @@ static void write_reports(void *unused)
     (void)unused;
     struct finishing *finishing = arena_alloc(&preload.arena, sizeof *finishing);
     struct symbol_source *symbols = dynsym_source_create(&preload.arena);
-    if (finishing == NULL)
+    struct report_input input;
+    struct report *report = NULL;
+    if (finishing != NULL) {
+        input = describe(finishing, symbols);
+        report = report_build(&input, &preload.arena);
+    }
+    if (report == NULL) {
+        preload_say(
+            "gpumemtrace: not enough memory for the reports; the recording has everything, and gpumemtrace "
+            "report makes them of it\n");
         return;
-    struct report_input input = describe(finishing, symbols);
-    struct report *report = report_build(&input, &preload.arena);
-    if (report == NULL)
-        return;
+    }
     struct shelter shelter;
     shelter_enter(&shelter);
     write_outputs(finishing, report, &input);

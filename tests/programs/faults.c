@@ -3,6 +3,7 @@
  * kernel, and leaves everybody else's alone. FAULTS_FAIL="function:n:errno" names the n-th call, from 1, of
  * that function, or with n=0 all of them; errno 0 is the failure that has none. FAULTS_COUNT=FILE, a file of
  * zeros, receives how often each function was called: a number of 32 bits each, in the order of the table.
+ * FAULTS_CLOCK=back lets every clock that the library reads run backwards.
  *
  * Each wrapper takes six words and hands them on: enough for every function here, none of which takes or
  * gives a floating-point number.
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* X(function, what it returns when it fails; with ERRNO_RETURNED the error itself) */
@@ -73,7 +75,7 @@ static const char *const names[] = {FUNCTIONS(AS_NAME)};
 static any_function *real[FUNCTION_COUNT];
 static unsigned own_calls[FUNCTION_COUNT], *calls = own_calls;
 static uintptr_t library_start, library_end;
-static int is_ready;
+static int is_ready, clocks_run_back;
 static int fail_function = -1, fail_errno;
 static unsigned fail_call;
 
@@ -164,6 +166,7 @@ static void get_ready(void)
     find_library();
     if (variable("FAULTS_COUNT") != NULL)
         share_calls(variable("FAULTS_COUNT"));
+    clocks_run_back = variable("FAULTS_CLOCK") != NULL;
     const char *wanted = variable("FAULTS_FAIL");
     const char *colon = wanted == NULL ? NULL : strchr(wanted, ':');
     for (int i = 0; colon != NULL && i < FUNCTION_COUNT; i++) {
@@ -178,15 +181,28 @@ static void get_ready(void)
     }
 }
 
+static int is_ours(const void *caller)
+{
+    return (uintptr_t)caller >= library_start && (uintptr_t)caller < library_end;
+}
+
 /* Whether this call is to fail. */
 static int is_fatal(int function, const void *caller)
 {
     if (!is_ready)
         get_ready();
-    if ((uintptr_t)caller < library_start || (uintptr_t)caller >= library_end)
+    if (!is_ours(caller))
         return 0;
     unsigned call = __atomic_add_fetch(&calls[function], 1, __ATOMIC_RELAXED);
     return function == fail_function && (fail_call == 0 || call == fail_call);
+}
+
+/* What the library is told the time is: 1 s earlier with each time it asks. */
+static long turn_back(int function, const void *caller, long time, long result)
+{
+    if (function == FUNCTION_clock_gettime && clocks_run_back && is_ours(caller))
+        ((struct timespec *)time)->tv_sec -= calls[function];
+    return result;
 }
 
 #define AS_WRAPPER(function, failed)                                                                         \
@@ -195,7 +211,8 @@ static int is_fatal(int function, const void *caller)
                                                                 long f)                                      \
     {                                                                                                        \
         if (!is_fatal(FUNCTION_##function, __builtin_return_address(0)))                                     \
-            return real[FUNCTION_##function](a, b, c, d, e, f);                                              \
+            return turn_back(FUNCTION_##function, __builtin_return_address(0), b,                            \
+                             real[FUNCTION_##function](a, b, c, d, e, f));                                   \
         if ((failed) == ERRNO_RETURNED)                                                                      \
             return fail_errno;                                                                               \
         errno = fail_errno;                                                                                  \
