@@ -81,6 +81,8 @@ static void after_fork_in_child(void)
         *preload.fork_mark = 1;
     if (atomic_load(&preload.phase) == PHASE_RECORDING)
         atomic_store(&preload.phase, PHASE_IDLE);
+    if (thread_state.fork_locked)
+        pthread_setcancelstate(thread_state.cancel_state, NULL); /* preload_lock() turned it off */
     thread_state.locked = false;
 }
 
