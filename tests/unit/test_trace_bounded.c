@@ -180,11 +180,13 @@ static void test_what_is_alive_may_be_too_much_to_keep(void **state)
     struct recording recording;
     begin(256 * KIB, 1);
     uint64_t n = 0;
-    while (writer.dropped_events < 1000)
+    while (writer.dropped_events < 1000) {
+        n++;
         apply((struct event){.type = EVENT_ALLOC,
                              .site = happenings.sites[0],
-                             .key = block_key(KEY_ADDRESS, ++n * 512),
+                             .key = block_key(KEY_ADDRESS, n * 512),
                              .size = n});
+    }
     assert_int_equal(writer.log.end, TRACE_LOG_FULL);
     assert_true(size_of_file() <= 256 * KIB);
     trace_writer_close(&writer, happenings.time_ns);
