@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAMS, ROOT
+from conftest import PROGRAMS, ROOT, SANITIZE
 
 SOURCES = [*sorted((ROOT / "src" / "capture").glob("*.c")), ROOT / "src" / "base" / "arena.c"]
 FLAGS = ["-std=gnu11", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", "-fPIC", "-shared", "-fvisibility=hidden",
@@ -124,6 +124,7 @@ for _ in range(3):
         assert done.status == 0, done.err
 
 
+@pytest.mark.skipif(SANITIZE == "thread", reason="Python frees what its daemon threads may still be reading")
 def test_daemon_threads_allocate_while_python_shuts_down(gmt, interpreter):
     script = gmt.folder / "daemons.py"
     script.write_text("""
