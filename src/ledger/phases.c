@@ -171,7 +171,7 @@ static struct phase_site_record *find_site(const struct ledger *ledger, uint32_t
 {
     struct phase_site_record *record;
     const uint32_t key[] = {phase, site};
-    HASH_FIND(hh, ledger->phases.by_site, key, sizeof key, record);
+    HASH_FIND(hh, ledger->phases.by_site, key, sizeof key, record); /* NOLINT: the hash reads `key` alone */
     return record;
 }
 

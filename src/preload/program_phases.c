@@ -54,7 +54,7 @@ static __thread struct {
 static struct phase_name *find_name(const char *text)
 {
     struct phase_name *name;
-    HASH_FIND_STR(phases.names, text, name);
+    HASH_FIND_STR(phases.names, text, name); /* NOLINT: the hash reads the text alone */
     return name;
 }
 
