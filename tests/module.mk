@@ -40,7 +40,7 @@ test-threads:
 	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs
 	@status=0; \
 	$(MAKE) --no-print-directory unit || status=1; \
-	$(MAKE) --no-print-directory e2e E2E='tests/e2e -k thread' || status=1; \
+	$(MAKE) --no-print-directory e2e E2E='tests/e2e/test_ways_to_cuda.py' || status=1; \
 	exit $$status
 
 .PHONY: unit-programs
