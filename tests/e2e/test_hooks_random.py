@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from conftest import ROOT, SANITIZE, SIMGPU
+from conftest import PROGRAMS, ROOT, SANITIZE, SIMGPU
 
 QUIET = {"GPUMEMTRACE_QUIET": "1"}
 SEEDS = range(int(os.environ.get("HOOKS_SEEDS") or (20 if not SANITIZE else 4)))
@@ -16,7 +16,8 @@ TIMEOUT = max(120, len(SEEDS) * CALLS // 2000)
 
 @pytest.fixture
 def program(compiled):
-    return compiled("hooks_random.c", f"-I{ROOT / 'src'}", "-ldl", "-lpthread")
+    main, *others = sorted((PROGRAMS / "hooks_random").glob("*.c"), key=lambda path: path.name != "main.c")
+    return compiled(main, *others, f"-I{ROOT / 'src'}", "-ldl", "-lpthread")
 
 
 def books_of(output):

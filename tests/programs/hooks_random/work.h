@@ -1,0 +1,144 @@
+/*
+ * A long random sequence of driver calls, and books of what they should come to: what its files share.
+ *
+ * A struct work is one thread's: no thread touches what may be another's.
+ */
+#ifndef HOOKS_RANDOM_WORK_H
+#define HOOKS_RANDOM_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda/abi.h"
+
+/* X(exported name, version by which cuGetProcAddress means it, parameters) */
+#define FUNCTIONS(X)                                                                                         \
+    X(cuInit, 0, (unsigned))                                                                                 \
+    X(cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                                               \
+    X(cuCtxSetCurrent, 4000, (CUcontext))                                                                    \
+    X(cuCtxPopCurrent_v2, 4000, (CUcontext *))                                                               \
+    X(cuCtxCreate_v2, 3020, (CUcontext *, unsigned, CUdevice))                                               \
+    X(cuCtxDestroy_v2, 4000, (CUcontext))                                                                    \
+    X(cuMemAlloc_v2, 3020, (CUdeviceptr *, size_t))                                                          \
+    X(cuMemFree_v2, 3020, (CUdeviceptr))                                                                     \
+    X(cuMemAllocPitch_v2, 3020, (CUdeviceptr *, size_t *, size_t, size_t, unsigned))                         \
+    X(cuMemAllocManaged, 6000, (CUdeviceptr *, size_t, unsigned))                                            \
+    X(cuMemAllocHost_v2, 3020, (void **, size_t))                                                            \
+    X(cuMemHostAlloc, 2020, (void **, size_t, unsigned))                                                     \
+    X(cuMemFreeHost, 2000, (void *))                                                                         \
+    X(cuMemHostRegister_v2, 6050, (void *, size_t, unsigned))                                                \
+    X(cuMemHostUnregister, 4000, (void *))                                                                   \
+    X(cuStreamCreate, 2000, (CUstream *, unsigned))                                                          \
+    X(cuMemAllocAsync, 11020, (CUdeviceptr *, size_t, CUstream))                                             \
+    X(cuMemAllocFromPoolAsync, 11020, (CUdeviceptr *, size_t, CUmemoryPool, CUstream))                       \
+    X(cuMemFreeAsync, 11020, (CUdeviceptr, CUstream))                                                        \
+    X(cuMemPoolCreate, 11020, (CUmemoryPool *, const CUmemPoolProps *))                                      \
+    X(cuMemPoolDestroy, 11020, (CUmemoryPool))                                                               \
+    X(cuMemPoolTrimTo, 11020, (CUmemoryPool, size_t))                                                        \
+    X(cuMemAddressReserve, 10020, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long))          \
+    X(cuMemCreate, 10020,                                                                                    \
+      (CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long))             \
+    X(cuMemRelease, 10020, (CUmemGenericAllocationHandle))                                                   \
+    X(cuMemMap, 10020, (CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long))      \
+    X(cuMemUnmap, 10020, (CUdeviceptr, size_t))                                                              \
+    X(cuMemRetainAllocationHandle, 11000, (CUmemGenericAllocationHandle *, void *))                          \
+    X(cuArrayCreate_v2, 3020, (CUarray *, const CUDA_ARRAY_DESCRIPTOR *))                                    \
+    X(cuArray3DCreate_v2, 3020, (CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *))                                \
+    X(cuArrayDestroy, 2000, (CUarray))                                                                       \
+    X(cuMipmappedArrayCreate, 5000, (CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned))         \
+    X(cuMipmappedArrayDestroy, 5000, (CUmipmappedArray))                                                     \
+    X(cuStreamSynchronize, 2000, (CUstream))                                                                 \
+    X(cuStreamBeginCapture_v2, 10010, (CUstream, CUstreamCaptureMode))                                       \
+    X(cuStreamEndCapture, 10000, (CUstream, CUgraph *))                                                      \
+    X(cuGraphCreate, 10000, (CUgraph *, unsigned))                                                           \
+    X(cuGraphAddMemAllocNode, 11040,                                                                         \
+      (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *))                   \
+    X(cuGraphAddMemFreeNode, 11040, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUdeviceptr))      \
+    X(cuGraphInstantiateWithFlags, 11040, (CUgraphExec *, CUgraph, unsigned long long))                      \
+    X(cuGraphLaunch, 10000, (CUgraphExec, CUstream))                                                         \
+    X(cuGraphExecDestroy, 10000, (CUgraphExec))                                                              \
+    X(cuGraphDestroy, 10000, (CUgraph))                                                                      \
+    X(cuMemGetInfo_v2, 3020, (size_t *, size_t *))
+
+#define AS_POINTER(name, version, parameters) extern CUresult(*name) parameters;
+FUNCTIONS(AS_POINTER)
+#undef AS_POINTER
+
+enum family { PLAIN, PITCHED, MANAGED, POOL, VMM, ARRAY, PINNED, REGISTERED, GRAPH, FAMILIES };
+struct books {
+    unsigned long long allocs, frees, teardowns, allocated, live, blocks, failed;
+};
+
+enum ended_by { BY_FREE, BY_FREE_HOST, BY_UNREGISTER, BY_ARRAY_DESTROY, BY_MIPMAP_DESTROY };
+
+struct thing {
+    enum family family;
+    enum ended_by by;
+    unsigned long long key, bytes;
+    int context; /* 0: the primary one */
+};
+
+#define THINGS   512
+#define SLOTS    32
+#define HANDLES  24
+#define POOLS    4
+#define SEEN     (1 << 16)
+#define GRANULE  (2ull << 20)
+#define CONTEXTS 3 /* created ones at a time */
+
+struct handle {
+    CUmemGenericAllocationHandle handle; /* 0: free */
+    unsigned long long bytes;
+    int references, mappings;
+};
+
+struct work {
+    unsigned long long seed, digest, foreign;
+    unsigned number, steps, threads;
+    bool verbose;
+    struct books books[FAMILIES];
+    struct thing things[THINGS];
+    int thing_count;
+    struct handle handles[HANDLES];
+    CUdeviceptr range;
+    int slots[SLOTS]; /* a handle's index; -1: not mapped */
+    CUmemoryPool pools[POOLS];
+    CUstream stream;
+    CUcontext primary, contexts[CONTEXTS];
+    int depth; /* of contexts; the last is current */
+    unsigned char *pages;
+    unsigned long long seen[SEEN], order[SEEN];
+    unsigned long long seen_count;
+};
+
+/* work.c: results and books */
+unsigned random_below(struct work *work, unsigned limit);
+size_t random_size(struct work *work);
+/* Takes a result down, and returns it. */
+CUresult note(struct work *work, const char *what, CUresult rc, unsigned long long value);
+CUresult note_handle(struct work *work, const char *what, CUresult rc, const void *handle);
+void begin(struct work *work, enum family family, enum ended_by by, unsigned long long key,
+           unsigned long long bytes);
+void end_block(struct work *work, enum family family, unsigned long long bytes, bool teardown);
+void end_thing(struct work *work, int index, bool teardown);
+/* A result of an API that allocates. */
+void allocated(struct work *work, const char *what, CUresult rc, enum family family, enum ended_by by,
+               unsigned long long key, unsigned long long bytes);
+
+/* One step each */
+void allocate_device(struct work *work);
+void allocate_host(struct work *work);
+void allocate_pool(struct work *work);
+void change_pools(struct work *work);
+void free_something(struct work *work);
+void free_nonsense(struct work *work);
+void allocate_array(struct work *work);
+void create_handle(struct work *work);
+void map_handle(struct work *work);
+void unmap_slot(struct work *work);
+void change_references(struct work *work);
+void tell_graph_story(struct work *work);
+void change_contexts(struct work *work);
+
+#endif
