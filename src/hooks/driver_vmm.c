@@ -86,17 +86,6 @@ void vmm_imported(CUmemGenericAllocationHandle handle)
     add_reference(handle, HANDLE_WITHOUT_SIZE);
 }
 
-/* The block of an imported handle begins again where it was, with the size that its first mapping tells. */
-static void set_size(CUmemGenericAllocationHandle handle, size_t bytes)
-{
-    struct block block;
-    forget_special(handle);
-    if (record_free(KEY_HANDLE, handle, &block)) {
-        block.size = bytes;
-        record_unfree(&block);
-    }
-}
-
 HOOK(cuMemCreate, (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp *props,
                    unsigned long long flags))
 {
@@ -229,8 +218,10 @@ HOOK(cuMemMap, (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAl
     CUresult rc = REAL(address, bytes, offset, handle, flags);
     if (call.acts && rc == CUDA_SUCCESS) {
         enum handle_kind kind = count_reference(handle, 1);
-        if (kind == HANDLE_WITHOUT_SIZE)
-            set_size(handle, bytes);
+        if (kind == HANDLE_WITHOUT_SIZE) {
+            forget_special(handle);
+            record_size(handle, bytes);
+        }
         if (kind != HANDLE_OF_MULTICAST) {
             record_retain(KEY_HANDLE, handle);
             record_map(address, bytes, handle);

@@ -37,7 +37,8 @@
     X(CONTEXT_MADE, 46, FIELD_DEVICE | FIELD_SIZE) /* a context that took so much of the device */           \
     X(CODE_LOADED, 47, FIELD_DEVICE | FIELD_SIZE)  /* a module or library that did */                        \
     X(PROCESSES, 48,                                                                                         \
-      FIELD_DEVICE | FIELD_SIZE | FIELD_TOTAL_BYTES) /* NVML's: this process's bytes, and all processes' */
+      FIELD_DEVICE | FIELD_SIZE | FIELD_TOTAL_BYTES) /* NVML's: this process's bytes, and all processes' */  \
+    X(RESIZE, 49, FIELD_KEY | FIELD_SIZE)            /* memory behind a handle turns out to be that large */
 
 enum event_field {
     FIELD_SITE = 1 << 0,

@@ -304,6 +304,22 @@ static bool apply_retain(struct ledger *ledger, const struct event *event)
     return true;
 }
 
+/* As if it had been allocated so. What has an address lies in a segment of its size, so only handles can. */
+static bool apply_resize(struct ledger *ledger, const struct event *event)
+{
+    struct block_entry *entry = find_block(ledger, event->key);
+    if (entry == NULL || block_key_space(event->key) != KEY_HANDLE)
+        return false;
+    struct site_record *site = site_of(ledger, &entry->block);
+    uint64_t more = event->size - entry->block.size; /* modulo 2^64, where it is less */
+    subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
+    site->totals.allocated_bytes += more;
+    site->space->is.totals.allocated_bytes += more;
+    entry->block.size = event->size;
+    add_live(ledger, entry->block.site, site, event->size, event->time_ns);
+    return true;
+}
+
 static bool apply_teardown(struct ledger *ledger, const struct event *event)
 {
     struct block_entry *entry, *next;
@@ -347,6 +363,8 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
         break;
     case EVENT_RETAIN:
         return apply_retain(ledger, event);
+    case EVENT_RESIZE:
+        return apply_resize(ledger, event);
     case EVENT_TEARDOWN:
         return apply_teardown(ledger, event);
     case EVENT_FAILED:

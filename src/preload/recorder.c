@@ -257,9 +257,10 @@ static bool record_plain(struct event *event, struct block *ended)
         event->time_ns = preload_now_ns();
         if (preload_lock()) {
             if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING)
-                applied = event->type == EVENT_FREE || event->type == EVENT_RETAIN
-                              ? apply_to_block(event, ended)
-                              : apply(event, ended);
+                applied =
+                    event->type == EVENT_FREE || event->type == EVENT_RETAIN || event->type == EVENT_RESIZE
+                        ? apply_to_block(event, ended)
+                        : apply(event, ended);
             preload_unlock();
         }
     }
@@ -288,6 +289,12 @@ bool record_retain(enum key_space key_space, uint64_t key)
 {
     struct event event = {.type = EVENT_RETAIN, .key = block_key(key_space, key)};
     return record_plain(&event, NULL);
+}
+
+void record_size(uint64_t handle, uint64_t bytes)
+{
+    struct event event = {.type = EVENT_RESIZE, .key = block_key(KEY_HANDLE, handle), .size = bytes};
+    record_plain(&event, NULL);
 }
 
 /* Under the lock: the site that memory behind a handle was created at; CATALOG_NONE for another's memory. */

@@ -51,6 +51,8 @@ void record_unfree(const struct block *ended);
 /* One more reference to a living block: it takes one more record_free() to end it. False, and nothing is
  * recorded, when no such block lives. */
 bool record_retain(enum key_space key_space, uint64_t key);
+/* The living memory behind a handle turns out to be that large. */
+void record_size(uint64_t handle, uint64_t bytes);
 
 /* After a handle's memory was mapped at an address: nothing for a handle that no block lives under. Before it
  * is unmapped there. */

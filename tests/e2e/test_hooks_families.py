@@ -282,6 +282,7 @@ def test_shared_handles_are_foreign_and_as_large_as_they_are_mapped(gmt):
     site = site_in(report, "bring_in")
     assert nature(site)[:3] == ("cuMemImportFromShareableHandle", "ipc", "foreign")
     assert (site["allocs"], site["frees"], site["live_blocks"], site["live_bytes"]) == (3, 1, 2, 3 * GRANULE)
+    assert site["allocated_bytes"] == 2 * 3 * GRANULE  # the third was never mapped
     (device,) = [row for row in report["spaces"] if row["space"] == "device"]
     assert device["live_bytes"] == 3 * GRANULE
     expect_clean(report)

@@ -77,8 +77,11 @@ static struct event choose(struct happenings *happenings)
             event.type = EVENT_FOREIGN_FREE;
     } else if (dice < 84 && happenings->can_unfree) {
         event = take_back(&happenings->freed);
-    } else if (dice < 90) {
+    } else if (dice < 88) {
         event = (struct event){.type = EVENT_RETAIN, .key = some_key(happenings)};
+    } else if (dice < 90) {
+        event = (struct event){.type = EVENT_RESIZE, .key = some_key(happenings)};
+        event.size = some_size(happenings);
     } else if (dice < 92) {
         event.type = EVENT_TEARDOWN;
         event.context = (uint32_t)random_below(&happenings->seed, 4);
@@ -102,7 +105,10 @@ static struct event choose(struct happenings *happenings)
  * address. */
 static bool can_happen(const struct happenings *happenings, const struct event *event)
 {
-    if (event->type == EVENT_RETAIN && ledger_find(happenings->books->ledger, event->key) == NULL)
+    if ((event->type == EVENT_RETAIN || event->type == EVENT_RESIZE) &&
+        ledger_find(happenings->books->ledger, event->key) == NULL)
+        return false;
+    if (event->type == EVENT_RESIZE && block_key_space(event->key) != KEY_HANDLE)
         return false;
     if (event->type == EVENT_TEARDOWN && event->context == 0)
         return false;

@@ -186,6 +186,27 @@ static void test_a_retained_block_ends_with_its_last_reference(void **state)
     assert_false(happen((struct event){.type = EVENT_RETAIN, .key = KEY(1)}));
 }
 
+static void test_memory_behind_a_handle_is_as_large_as_it_turns_out_to_be(void **state)
+{
+    (void)state;
+    uint32_t site = device_site(0);
+    uint64_t handle = block_key(KEY_HANDLE, 1);
+    allocate(site, 1, 64);
+    happen((struct event){.type = EVENT_ALLOC, .site = site, .key = handle});
+    assert_true(happen((struct event){.type = EVENT_RESIZE, .key = handle, .size = 4096}));
+    assert_int_equal(space(0)->totals.live_bytes, 4160);
+    assert_int_equal(space(0)->totals.allocated_bytes, 4160);
+    assert_int_equal(space(0)->totals.peak_bytes, 4160);
+    assert_int_equal(space(0)->totals.live_blocks, 2);
+    assert_int_equal(ledger_counters(books.ledger)->allocs, 2);
+    assert_true(happen((struct event){.type = EVENT_FREE, .key = handle}));
+    assert_int_equal(space(0)->totals.live_bytes, 64);
+    /* What has an address keeps its size, and what is not there has none. */
+    assert_false(happen((struct event){.type = EVENT_RESIZE, .key = KEY(1), .size = 4096}));
+    assert_false(happen((struct event){.type = EVENT_RESIZE, .key = handle, .size = 4096}));
+    assert_int_equal(space(0)->totals.live_bytes, 64);
+}
+
 static void test_a_context_takes_its_blocks_with_it_and_no_others(void **state)
 {
     (void)state;
@@ -391,6 +412,7 @@ int main(void)
         WITH_BOOKS(test_equal_numbers_of_two_key_spaces_are_two_blocks),
         WITH_BOOKS(test_a_refused_free_leaves_no_trace),
         WITH_BOOKS(test_a_retained_block_ends_with_its_last_reference),
+        WITH_BOOKS(test_memory_behind_a_handle_is_as_large_as_it_turns_out_to_be),
         WITH_BOOKS(test_a_context_takes_its_blocks_with_it_and_no_others),
         WITH_BOOKS(test_an_address_handed_out_twice_ends_the_older_block),
         WITH_BOOKS(test_refused_allocations_are_counted_and_change_nothing_else),

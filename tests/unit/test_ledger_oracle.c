@@ -125,6 +125,14 @@ static void take_back(const struct event *event)
     count_free(event->site, (uint64_t)-1);
 }
 
+static void resize(struct block *there, uint64_t bytes)
+{
+    struct naive_site *site = &naive.sites[there->site];
+    site->totals.totals.allocated_bytes += bytes - there->size;
+    site->space->is.totals.allocated_bytes += bytes - there->size;
+    there->size = bytes;
+}
+
 static void tear_down(uint32_t context)
 {
     for (size_t i = naive.block_count; context != 0 && i-- > 0;) {
@@ -232,6 +240,8 @@ static void apply_naively(const struct event *event)
         take_back(event);
     } else if (event->type == EVENT_RETAIN && there != NULL) {
         there->references++;
+    } else if (event->type == EVENT_RESIZE) {
+        resize(there, event->size);
     } else if (event->type == EVENT_TEARDOWN) {
         tear_down(event->context);
     } else if (event->type == EVENT_FAILED || event->type == EVENT_OOM) {
