@@ -37,7 +37,10 @@ def report(*sites, end="exited", exe="/usr/bin/python3"):
         space["peak_bytes"] += one["bytes_at_peak"]
     return {"schema": "gpumemtrace.report/1", "version": "0", "spaces": list(spaces.values()),
             "process": {"exe": exe, "end": end, "complete": True, "duration_ns": 10},
-            "sites": [{"id": number, **one} for number, one in enumerate(sites)]}
+            "sites": [{"id": number, **one} for number, one in enumerate(sites)],
+            "leaks": {"sites": [number for number, one in enumerate(sites)
+                                if one["live_bytes"] and one["layer"] == "driver" and not one["suppressed"]]},
+            "growth": []}
 
 
 class Diff:

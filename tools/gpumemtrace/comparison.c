@@ -1,4 +1,4 @@
-/* Comparing two reports; see comparison.h. */
+/* Comparing reports; see comparison.h. */
 #include "comparison.h"
 
 #include <stdlib.h>
@@ -12,11 +12,18 @@ struct known_place {
     UT_hash_handle hh;
 };
 
+/* What a row is made from: which runs have it, and what its biggest site holds. */
+struct making {
+    bool before, after;
+    uint64_t biggest;
+};
+
 struct matching {
     struct comparison *comparison;
     struct known_place *known; /* one for each place, in one array */
     struct known_place *by_key;
-    uint64_t *biggest; /* what the site that stands for each place holds */
+    struct making *spaces, *places;
+    size_t rows; /* spaces and places that began, to hand out `figures` */
 };
 
 struct difference difference(uint64_t before, uint64_t after)
@@ -24,22 +31,71 @@ struct difference difference(uint64_t before, uint64_t after)
     return (struct difference){after < before, after < before ? before - after : after - before};
 }
 
+/* Every figure, so that what is said of one is said of all. */
+#define FIGURES(X)                                                                                           \
+    X(live_bytes)                                                                                            \
+    X(live_blocks)                                                                                           \
+    X(peak_bytes)                                                                                            \
+    X(peak_blocks)                                                                                           \
+    X(allocs)                                                                                                \
+    X(frees)                                                                                                 \
+    X(allocated_bytes)                                                                                       \
+    X(leaked_bytes)
+
 static void add(struct saved_figures *sum, const struct saved_figures *figures)
 {
-    sum->live_bytes += figures->live_bytes;
-    sum->live_blocks += figures->live_blocks;
-    sum->peak_bytes += figures->peak_bytes;
-    sum->peak_blocks += figures->peak_blocks;
-    sum->allocs += figures->allocs;
-    sum->frees += figures->frees;
-    sum->allocated_bytes += figures->allocated_bytes;
+#define ADD(name) sum->name += figures->name;
+    FIGURES(ADD)
+#undef ADD
+    sum->growth_per_second += figures->growth_per_second;
 }
 
+/* Growth is left out: it is measured in time, which no two runs have the same of. */
 static bool equal(const struct saved_figures *a, const struct saved_figures *b)
 {
-    return a->live_bytes == b->live_bytes && a->live_blocks == b->live_blocks &&
-           a->peak_bytes == b->peak_bytes && a->peak_blocks == b->peak_blocks && a->allocs == b->allocs &&
-           a->frees == b->frees && a->allocated_bytes == b->allocated_bytes;
+#define AND_EQUAL(name) &&a->name == b->name
+    return true FIGURES(AND_EQUAL);
+#undef AND_EQUAL
+}
+
+static int by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* The middle one of a figure in several runs, and whether `after` is within their spread. `values` is room
+ * for them. */
+static bool spread(uint64_t *values, size_t count, uint64_t after, uint64_t *middle)
+{
+    if (count == 0) {
+        *middle = 0;
+        return after == 0;
+    }
+    qsort(values, count, sizeof(*values), by_value);
+    uint64_t low = values[0], high = values[count - 1], width = high - low;
+    *middle = values[count / 2];
+    return after + width >= low && (after <= high || after - high <= width);
+}
+
+static bool within_spread(struct compared *row, size_t count, uint64_t *values)
+{
+    bool within = row->each != NULL; /* always, but clang-tidy cannot tell */
+    count = within ? count : 0;
+#define SPREAD(name)                                                                                         \
+    for (size_t i = 0; i < count; i++)                                                                       \
+        values[i] = row->each[i].name;                                                                       \
+    within &= spread(values, count, row->after.name, &row->before.name);
+    FIGURES(SPREAD)
+    bool figures_are = within;
+    SPREAD(growth_per_second)
+    return figures_are;
+#undef SPREAD
+}
+
+static void begin_row(struct matching *matching, struct compared *row)
+{
+    row->each = matching->comparison->figures + matching->comparison->before_count * matching->rows++;
 }
 
 /* The place with that key, made where it is new; takes the key. NULL when memory ran out. */
@@ -62,6 +118,7 @@ static struct compared *find_place(struct matching *matching, char *key)
     }
     comparison->place_count++;
     comparison->places[index].key = key;
+    begin_row(matching, &comparison->places[index]);
     return &comparison->places[index];
 }
 
@@ -71,46 +128,37 @@ static uint64_t weight(const struct saved_figures *figures)
     return figures->live_bytes > figures->peak_bytes ? figures->live_bytes : figures->peak_bytes;
 }
 
-static int add_sites(struct matching *matching, const struct saved_report *report,
-                     const struct place_rules *rules, bool is_after)
+/* Adds figures of run `run` of those before, or of the one after. */
+static void add_run(const struct comparison *comparison, struct compared *row, struct making *making,
+                    size_t run, const struct saved_figures *figures)
 {
+    bool is_after = run == comparison->before_count;
+    add(is_after ? &row->after : &row->each[run], figures);
+    making->before |= !is_after;
+    making->after |= is_after;
+}
+
+static int add_sites(struct matching *matching, const struct saved_report *report,
+                     const struct place_rules *rules, size_t run)
+{
+    struct comparison *comparison = matching->comparison;
     for (size_t i = 0; i < report->site_count; i++) {
         const struct saved_site *site = &report->sites[i];
         char *key = place_key(report, site, rules);
         struct compared *place = key ? find_place(matching, key) : NULL;
         if (!place)
             return -1;
-        size_t index = (size_t)(place - matching->comparison->places);
-        bool first = is_after ? place->change != CHANGE_CHANGED && place->change != CHANGE_NEW : !place->site;
-        if (first || weight(&site->figures) > matching->biggest[index]) {
+        struct making *making = &matching->places[place - comparison->places];
+        bool first = run == comparison->before_count ? !making->after : !place->site;
+        if (first || weight(&site->figures) > making->biggest) {
             place->site = site;
-            matching->biggest[index] = weight(&site->figures);
+            making->biggest = weight(&site->figures);
         }
         place->layer = site->layer;
         place->space = site->space;
         place->device = site->device;
         place->suppressed |= site->suppressed;
-        add(is_after ? &place->after : &place->before, &site->figures);
-        if (!is_after)
-            place->change = CHANGE_GONE;
-        else if (first)
-            place->change = place->change == CHANGE_GONE ? CHANGE_CHANGED : CHANGE_NEW;
-    }
-    return 0;
-}
-
-static int compare_places(struct matching *matching, const struct saved_report *before,
-                          const struct saved_report *after)
-{
-    struct comparison *comparison = matching->comparison;
-    struct place_rules rules = place_rules(before, after);
-    if (add_sites(matching, before, &rules, false) != 0 || add_sites(matching, after, &rules, true) != 0)
-        return -1;
-    for (size_t i = 0; i < comparison->place_count; i++) {
-        struct compared *place = &comparison->places[i];
-        if (place->change == CHANGE_CHANGED && equal(&place->before, &place->after))
-            place->change = CHANGE_NONE;
-        comparison->counts[place->change]++;
+        add_run(comparison, place, making, run, &site->figures);
     }
     return 0;
 }
@@ -120,8 +168,9 @@ static bool is_space(const struct compared *row, const struct saved_space *space
     return row->device == space->device && row->space && strcmp(row->space, space->space) == 0;
 }
 
-static struct compared *find_space(struct comparison *comparison, const struct saved_space *space)
+static struct compared *find_space(struct matching *matching, const struct saved_space *space)
 {
+    struct comparison *comparison = matching->comparison;
     for (size_t i = 0; i < comparison->space_count; i++)
         if (is_space(&comparison->spaces[i], space))
             return &comparison->spaces[i];
@@ -129,29 +178,31 @@ static struct compared *find_space(struct comparison *comparison, const struct s
     added->layer = "driver";
     added->space = space->space;
     added->device = space->device;
+    begin_row(matching, added);
     return added;
 }
 
-static void compare_spaces(struct comparison *comparison, const struct saved_report *before,
-                           const struct saved_report *after)
+static void add_spaces(struct matching *matching, const struct saved_report *report, size_t run)
 {
-    for (size_t i = 0; i < before->space_count; i++) {
-        struct compared *space = find_space(comparison, &before->spaces[i]);
-        add(&space->before, &before->spaces[i].figures);
-        space->change = CHANGE_GONE;
+    for (size_t i = 0; i < report->space_count; i++) {
+        struct compared *space = find_space(matching, &report->spaces[i]);
+        struct making *making = &matching->spaces[space - matching->comparison->spaces];
+        add_run(matching->comparison, space, making, run, &report->spaces[i].figures);
     }
-    for (size_t i = 0; i < after->space_count; i++) {
-        struct compared *space = find_space(comparison, &after->spaces[i]);
-        add(&space->after, &after->spaces[i].figures);
-        if (space->change == CHANGE_GONE || space->change == CHANGE_CHANGED)
-            space->change = CHANGE_CHANGED;
-        else
-            space->change = CHANGE_NEW;
-    }
-    for (size_t i = 0; i < comparison->space_count; i++)
-        if (comparison->spaces[i].change == CHANGE_CHANGED &&
-            equal(&comparison->spaces[i].before, &comparison->spaces[i].after))
-            comparison->spaces[i].change = CHANGE_NONE;
+}
+
+static void decide(struct comparison *comparison, struct compared *row, const struct making *making,
+                   uint64_t *values)
+{
+    bool within = within_spread(row, comparison->before_count, values);
+    if (comparison->before_count > 1 && within)
+        row->change = CHANGE_NONE;
+    else if (!making->before)
+        row->change = CHANGE_NEW;
+    else if (!making->after)
+        row->change = CHANGE_GONE;
+    else
+        row->change = equal(&row->before, &row->after) ? CHANGE_NONE : CHANGE_CHANGED;
 }
 
 /* How much a change of a place matters. */
@@ -175,39 +226,78 @@ static int by_magnitude(const void *left, const void *right)
     return strcmp(a->key, b->key);
 }
 
-static bool nothing_changed(const struct comparison *comparison)
+static void decide_all(struct matching *matching, uint64_t *values)
 {
-    for (size_t i = 0; i < comparison->space_count; i++)
-        if (comparison->spaces[i].change != CHANGE_NONE)
-            return false;
-    return comparison->counts[CHANGE_NONE] == comparison->place_count;
+    struct comparison *comparison = matching->comparison;
+    comparison->same = true;
+    for (size_t i = 0; i < comparison->space_count; i++) {
+        decide(comparison, &comparison->spaces[i], &matching->spaces[i], values);
+        comparison->same &= comparison->spaces[i].change == CHANGE_NONE;
+    }
+    for (size_t i = 0; i < comparison->place_count; i++) {
+        decide(comparison, &comparison->places[i], &matching->places[i], values);
+        comparison->counts[comparison->places[i].change]++;
+    }
+    comparison->same &= comparison->counts[CHANGE_NONE] == comparison->place_count;
+    if (comparison->place_count > 0)
+        qsort(comparison->places, comparison->place_count, sizeof(*comparison->places), by_magnitude);
 }
 
-int comparison_make(struct comparison *comparison, struct saved_report *before, struct saved_report *after)
+static void unify_names(struct saved_report *before, size_t before_count, struct saved_report *after)
 {
-    size_t sites = before->site_count + after->site_count + 1;
-    struct matching matching = {.comparison = comparison};
-    memset(comparison, 0, sizeof(*comparison));
-    comparison->spaces = calloc(before->space_count + after->space_count + 1, sizeof(*comparison->spaces));
-    comparison->places = calloc(sites, sizeof(*comparison->places));
-    matching.known = calloc(sites, sizeof(*matching.known));
-    matching.biggest = calloc(sites, sizeof(*matching.biggest));
-    int result = -1;
-    if (comparison->spaces && comparison->places && matching.known && matching.biggest) {
-        place_unify_names(before, after);
-        compare_spaces(comparison, before, after);
-        result = compare_places(&matching, before, after);
+    for (size_t i = 1; i < before_count; i++)
+        place_unify_names(&before[0], &before[i]);
+    if (before_count > 0)
+        place_unify_names(&before[0], after);
+}
+
+static int match_all(struct matching *matching, struct saved_report *before, struct saved_report *after)
+{
+    size_t count = matching->comparison->before_count;
+    struct place_rules rules = place_rules(after);
+    unify_names(before, count, after);
+    for (size_t i = 0; i < count; i++)
+        rules = place_rules_common(rules, place_rules(&before[i]));
+    for (size_t i = 0; i <= count; i++) {
+        const struct saved_report *report = i < count ? &before[i] : after;
+        add_spaces(matching, report, i);
+        if (add_sites(matching, report, &rules, i) != 0)
+            return -1;
     }
+    return 0;
+}
+
+int comparison_make(struct comparison *comparison, struct saved_report *before, size_t before_count,
+                    struct saved_report *after)
+{
+    size_t sites = after->site_count + 1, spaces = after->space_count + 1;
+    struct matching matching = {.comparison = comparison};
+    for (size_t i = 0; i < before_count; i++) {
+        sites += before[i].site_count;
+        spaces += before[i].space_count;
+    }
+    *comparison = (struct comparison){.before_count = before_count};
+    comparison->spaces = calloc(spaces, sizeof(*comparison->spaces));
+    comparison->places = calloc(sites, sizeof(*comparison->places));
+    comparison->figures = calloc((spaces + sites) * (before_count + 1), sizeof(*comparison->figures));
+    matching.known = calloc(sites, sizeof(*matching.known));
+    matching.spaces = calloc(spaces, sizeof(*matching.spaces));
+    matching.places = calloc(sites, sizeof(*matching.places));
+    uint64_t *values = calloc(before_count + 1, sizeof(*values));
+    int result = -1;
+    if (comparison->spaces && comparison->places && comparison->figures && matching.known &&
+        matching.spaces && matching.places && values)
+        result = match_all(&matching, before, after);
+    if (result == 0)
+        decide_all(&matching, values);
+    else
+        comparison_release(comparison);
     HASH_CLEAR(hh, matching.by_key);
     free(matching.known);
-    free(matching.biggest);
-    if (result != 0) {
-        comparison_release(comparison);
-        return result;
-    }
-    qsort(comparison->places, comparison->place_count, sizeof(*comparison->places), by_magnitude);
-    comparison->same = nothing_changed(comparison);
-    return 0;
+    free(matching.spaces);
+    free(matching.places);
+    free(values);
+    return result;
 }
 
 void comparison_release(struct comparison *comparison)
@@ -216,5 +306,6 @@ void comparison_release(struct comparison *comparison)
         free(comparison->places[i].key);
     free(comparison->places);
     free(comparison->spaces);
+    free(comparison->figures);
     memset(comparison, 0, sizeof(*comparison));
 }

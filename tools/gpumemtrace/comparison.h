@@ -1,6 +1,9 @@
 /*
- * Two reports side by side: what changed in each space and at each place. Computed once; the outputs, and
- * gates that decide over success, only read it.
+ * A report beside those of one or several runs before: what changed in each space and at each place. Computed
+ * once; the outputs, and gates that decide over success, only read it.
+ *
+ * Of several runs before, every figure's median stands for them, and what lies within their spread is no
+ * change: from the lowest minus the spread to the highest plus the spread.
  */
 #ifndef GPUMEMTRACE_COMPARISON_H
 #define GPUMEMTRACE_COMPARISON_H
@@ -18,6 +21,7 @@ struct compared {
     const char *layer, *space;
     int device;
     struct saved_figures before, after;
+    struct saved_figures *each; /* of the runs before, one by one */
     /* Of a place only: */
     char *key;
     const struct saved_site
@@ -26,16 +30,19 @@ struct compared {
 };
 
 struct comparison {
+    size_t before_count;
     size_t space_count, place_count;
     struct compared *spaces;
     struct compared *places;        /* the biggest change first */
     size_t counts[CHANGE_GONE + 1]; /* places, by how they changed */
+    struct saved_figures *figures;  /* what `each` points into */
     bool same;                      /* nothing changed at all */
 };
 
-/* The reports must outlive the comparison, and get common function names (place.h). 0, or -1 when memory ran
- * out. */
-int comparison_make(struct comparison *comparison, struct saved_report *before, struct saved_report *after);
+/* The reports must outlive the comparison, and get common function names (place.h). There may be none before.
+ * 0, or -1 when memory ran out. */
+int comparison_make(struct comparison *comparison, struct saved_report *before, size_t before_count,
+                    struct saved_report *after);
 void comparison_release(struct comparison *comparison);
 
 /* after - before, as a sign and a size. */

@@ -1,7 +1,8 @@
-/* gpumemtrace diff: what changed between two runs. */
+/* gpumemtrace diff: what changed between runs, and whether it is more than it may be. */
 #include "diff.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +13,25 @@
 
 #define TOP_DEFAULT 20
 
-enum { OPTION_JSON = OPTION_LONG_ONLY };
+enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_MARKDOWN, OPTION_JUNIT, OPTION_FAIL_ON, OPTION_BASELINE };
 
 static const struct option_row options[] = {
+    {OPTION_FAIL_ON, "fail-on", "CONDITION",
+     "end with status 1 if it holds: peak>+5%, leak>0, …; may be repeated"},
+    {OPTION_BASELINE, "baseline", "FILE", "one more run before; the spread of several is tolerated"},
     {OPTION_JSON, "json", NULL, "for programs, in the schema gpumemtrace.diff/1: every place"},
+    {OPTION_MARKDOWN, "markdown", NULL, "for a comment on a pull request"},
+    {OPTION_JUNIT, "junit", "FILE", "write the conditions to FILE as test cases too"},
     {'n', "top", "N", "list the N biggest changes (20; 0: all)"},
     SYMBOL_OPTION_ROWS,
+};
+
+typedef void writer(const struct diff *diff, struct output *out);
+
+struct request {
+    writer *write;
+    const char *junit;
+    struct symbol_options symbols;
 };
 
 static int load(struct saved_report *report, const char *path, const struct symbol_places *places)
@@ -29,29 +43,65 @@ static int load(struct saved_report *report, const char *path, const struct symb
     return -1;
 }
 
-static int write_diff(const struct diff *diff, bool json)
+static int write_to(int fd, const char *name, const struct diff *diff, writer *write)
 {
     struct output out;
-    output_init(&out, STDOUT_FILENO);
-    if (json)
-        diff_write_json(diff, &out);
-    else
-        diff_write_text(diff, &out);
+    output_init(&out, fd);
+    write(diff, &out);
     int error = output_flush(&out);
     if (error == 0)
         return STATUS_GOOD;
-    complain("standard output", "%s", strerror(error));
+    complain(name, "%s", strerror(error));
     return STATUS_UNUSABLE;
 }
 
-static int compare(struct diff *diff, bool json)
+static int write_junit(const struct diff *diff, const char *path)
 {
-    if (comparison_make(&diff->comparison, &diff->before, &diff->after) != 0) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        complain(path, "%s", strerror(errno));
+        return STATUS_UNUSABLE;
+    }
+    int status = write_to(fd, path, diff, diff_write_junit);
+    if (close(fd) != 0 && status == STATUS_GOOD) {
+        complain(path, "%s", strerror(errno));
+        status = STATUS_UNUSABLE;
+    }
+    return status;
+}
+
+static int compare(struct diff *diff, const struct request *request)
+{
+    if (comparison_make(&diff->comparison, diff->before, diff->before_count, &diff->after) != 0) {
         complain(NULL, "not enough memory");
         return STATUS_UNUSABLE;
     }
-    int status = write_diff(diff, json);
+    diff->failed = gates_check(&diff->gates, &diff->comparison);
+    int status = write_to(STDOUT_FILENO, "standard output", diff, request->write);
+    if (status == STATUS_GOOD && request->junit)
+        status = write_junit(diff, request->junit);
+    if (status == STATUS_GOOD && diff->failed > 0) {
+        gates_complain(&diff->gates, NULL);
+        status = STATUS_GATE_FAILED;
+    }
     comparison_release(&diff->comparison);
+    return status;
+}
+
+static int load_and_compare(struct diff *diff, const struct request *request)
+{
+    const struct symbol_places *places = &request->symbols.places;
+    int status = STATUS_UNUSABLE;
+    size_t loaded = 0;
+    while (loaded < diff->before_count &&
+           load(&diff->before[loaded], diff->before_paths[loaded], places) == 0)
+        loaded++;
+    if (loaded == diff->before_count && load(&diff->after, diff->after_path, places) == 0) {
+        status = compare(diff, request);
+        saved_report_release(&diff->after);
+    }
+    while (loaded > 0)
+        saved_report_release(&diff->before[--loaded]);
     return status;
 }
 
@@ -65,43 +115,88 @@ static size_t read_number(const struct command *command, const char *value)
     return number;
 }
 
-static int diff_main(const struct command *command, int argc, char **argv)
+static void add_before(struct diff *diff, const struct command *command, const char *path)
 {
-    struct diff diff = {.top = TOP_DEFAULT};
-    struct symbol_options symbols = {0};
-    bool json = false;
+    if (diff->before_count == BASELINES_MAX)
+        usage_error(command, "more than %d runs before", BASELINES_MAX);
+    diff->before_paths[diff->before_count++] = path;
+}
+
+static void read_options(const struct command *command, int argc, char **argv, struct diff *diff,
+                         struct request *request)
+{
     const char *value;
     for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
-        json |= id == OPTION_JSON;
+        if (id == OPTION_JSON)
+            request->write = diff_write_json;
+        if (id == OPTION_MARKDOWN)
+            request->write = diff_write_markdown;
+        if (id == OPTION_JUNIT)
+            request->junit = value;
+        if (id == OPTION_FAIL_ON)
+            gates_add(&diff->gates, command, value);
+        if (id == OPTION_BASELINE)
+            add_before(diff, command, value);
         if (id == 'n')
-            diff.top = read_number(command, value);
-        symbol_options_take(&symbols, command, id, value);
+            diff->top = read_number(command, value);
+        symbol_options_take(&request->symbols, command, id, value);
     }
-    if (argc - optind != 2)
-        usage_error(command, "two recordings or reports are compared, not %d", argc - optind);
-    diff.before_path = argv[optind];
-    diff.after_path = argv[optind + 1];
-    if (load(&diff.before, diff.before_path, &symbols.places) != 0)
+}
+
+/* The words that are no options: runs, the last of them the one to judge, and further conditions. */
+static void read_words(const struct command *command, int count, char **words, struct diff *diff)
+{
+    int runs = 0;
+    for (int i = 0; i < count; i++) {
+        if (gates_take_word(&diff->gates, words[i]))
+            continue;
+        if (diff->after_path)
+            add_before(diff, command, diff->after_path);
+        diff->after_path = words[i];
+        runs++;
+    }
+    if (diff->before_count == 0 || runs == 0)
+        usage_error(command, "two recordings or reports are compared, not %d", runs);
+}
+
+static int diff_main(const struct command *command, int argc, char **argv)
+{
+    struct request request = {.write = diff_write_text};
+    struct diff *diff = calloc(1, sizeof(*diff)); /* too big for a stack */
+    if (!diff) {
+        complain(NULL, "not enough memory");
         return STATUS_UNUSABLE;
-    int status = STATUS_UNUSABLE;
-    if (load(&diff.after, diff.after_path, &symbols.places) == 0) {
-        status = compare(&diff, json);
-        saved_report_release(&diff.after);
     }
-    saved_report_release(&diff.before);
-    symbol_options_release(&symbols);
+    diff->top = TOP_DEFAULT;
+    read_options(command, argc, argv, diff, &request);
+    read_words(command, argc - optind, argv + optind, diff);
+    if (request.junit && diff->gates.count == 0)
+        usage_error(command, "option '--junit' lists conditions, and there is no --fail-on");
+    int status = load_and_compare(diff, &request);
+    symbol_options_release(&request.symbols);
+    free(diff);
     return status;
 }
 
 const struct command diff_command = {
     .name = "diff",
-    .arguments = "[OPTION…] BEFORE AFTER",
-    .summary = "Compares two runs: the peaks, and what is still allocated at each place",
-    .details = "Each is a recording (.gmt) or a report (.json). Places are matched by their functions and "
-               "files, not\n"
-               "by line numbers or addresses, so that runs of two versions of a program can be compared.",
+    .arguments = "[OPTION…] BEFORE… AFTER",
+    .summary = "Compares runs: the peaks, and what is still allocated at each place; a gate for CI",
+    .details =
+        "Each is a recording (.gmt) or a report (.json). Places are matched by their functions and files, "
+        "not\n"
+        "by line numbers or addresses, so that runs of two versions of a program can be compared.\n"
+        "\n"
+        "A CONDITION is [WHERE:]METRIC>LIMIT. METRIC is peak (of each device, and of host memory), leak\n"
+        "(what is still allocated at the end) or growth (bytes per second at places that grow). WHERE is a\n"
+        "kind of memory (device, device:0, managed, pinned, …) or site:PATTERN, all places with PATTERN in\n"
+        "their title. LIMIT is a size (8G, 64M, 0) or, with +, how much more than before (+64M, +5%).\n"
+        "Where a run before was given several times, as +0 says, more than the highest of them and their\n"
+        "spread is too much.",
     .example = "  gpumemtrace diff before.gmt after.gmt\n"
-               "  gpumemtrace diff --json main.json branch.json\n",
+               "  gpumemtrace diff --json main.json branch.json\n"
+               "  gpumemtrace diff --fail-on 'peak>+5%' 'leak>0' -- main.json branch.json\n"
+               "  gpumemtrace diff --markdown --fail-on 'site:train.py:peak>+64M' main*.json branch.json\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .run = diff_main,

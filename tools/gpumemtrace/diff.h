@@ -4,15 +4,25 @@
 
 #include "base/output.h"
 #include "comparison.h"
+#include "gate.h"
+
+#define BASELINES_MAX 64
 
 struct diff {
-    const char *before_path, *after_path;
-    struct saved_report before, after;
+    size_t before_count;
+    const char *before_paths[BASELINES_MAX], *after_path;
+    struct saved_report before[BASELINES_MAX], after;
     struct comparison comparison;
-    size_t top; /* places to list at most */
+    struct gates gates; /* decided already */
+    size_t failed;      /* … so many of them failed */
+    size_t top;         /* places to list at most; 0: all */
 };
 
 void diff_write_text(const struct diff *diff, struct output *out);
 void diff_write_json(const struct diff *diff, struct output *out);
+/* For a comment on a pull request: GitHub's Markdown. */
+void diff_write_markdown(const struct diff *diff, struct output *out);
+/* The gates as test cases, for what reads JUnit's XML. */
+void diff_write_junit(const struct diff *diff, struct output *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The comparison for programs, schema gpumemtrace.diff/1: spaces and sites with their figures before and
  * after; null stands for a run that has no such space or site. Of a site, peak_bytes is what it held at its
- * space's peak.
+ * space's peak; leaks and growth are told of sites only.
  */
 #include "base/version.h"
 #include "diff.h"
@@ -20,6 +20,8 @@ static void write_figures(struct json *json, const char *key, const struct saved
     emit_u64(json, "allocs", figures->allocs);
     emit_u64(json, "frees", figures->frees);
     emit_u64(json, "allocated_bytes", figures->allocated_bytes);
+    emit_u64(json, "leaked_bytes", figures->leaked_bytes);
+    emit_u64(json, "growth_bytes_per_second", figures->growth_per_second);
     emit_close(json, '}');
 }
 
@@ -66,6 +68,20 @@ static void write_run(struct json *json, const char *key, const char *path, cons
     emit_close(json, '}');
 }
 
+static void write_gates(struct json *json, const struct gates *gates)
+{
+    emit_open(json, "gates", '[');
+    for (size_t i = 0; i < gates->count; i++) {
+        emit_break(json);
+        emit_open(json, NULL, '{');
+        emit_string(json, "condition", gates->gates[i].text);
+        emit_bool(json, "failed", gates->results[i].failed);
+        emit_string(json, "why", gates->results[i].why);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
 void diff_write_json(const struct diff *diff, struct output *out)
 {
     const struct comparison *comparison = &diff->comparison;
@@ -74,10 +90,15 @@ void diff_write_json(const struct diff *diff, struct output *out)
     emit_string(&json, "schema", "gpumemtrace.diff/1");
     emit_string(&json, "version", GPUMEMTRACE_VERSION);
     emit_bool(&json, "same", comparison->same);
-    write_run(&json, "before", diff->before_path, &diff->before);
+    write_run(&json, "before", diff->before_paths[0], &diff->before[0]);
+    emit_open(&json, "baselines", '[');
+    for (size_t i = 0; i < diff->before_count; i++)
+        write_run(&json, NULL, diff->before_paths[i], &diff->before[i]);
+    emit_close(&json, ']');
     write_run(&json, "after", diff->after_path, &diff->after);
     write_list(&json, "spaces", comparison->spaces, comparison->space_count);
     write_list(&json, "sites", comparison->places, comparison->place_count);
+    write_gates(&json, &diff->gates);
     emit_close(&json, '}');
     output_text(out, "\n");
 }

@@ -144,10 +144,18 @@ static bool is_inlined(const struct saved_frame *frame)
     return frame->inlined;
 }
 
-struct place_rules place_rules(const struct saved_report *before, const struct saved_report *after)
+struct place_rules place_rules(const struct saved_report *report)
 {
     return (struct place_rules){
-        .qualified = any_frame(before, is_qualified) && any_frame(after, is_qualified),
-        .inlined = any_frame(before, is_inlined) && any_frame(after, is_inlined),
+        .qualified = any_frame(report, is_qualified),
+        .inlined = any_frame(report, is_inlined),
+    };
+}
+
+struct place_rules place_rules_common(struct place_rules one, struct place_rules other)
+{
+    return (struct place_rules){
+        .qualified = one.qualified && other.qualified,
+        .inlined = one.inlined && other.inlined,
     };
 }

@@ -11,13 +11,15 @@
 
 #include "saved_report.h"
 
-/* What both reports can tell; what only one of them knows cannot be asked for. */
+/* What all reports that are compared can tell; what only some of them know cannot be asked for. */
 struct place_rules {
     bool qualified; /* Python functions with their classes (from 3.11 on) */
     bool inlined;   /* inlined calls (from debug information) */
 };
 
-struct place_rules place_rules(const struct saved_report *before, const struct saved_report *after);
+/* What one report can tell, and what two sets of rules have in common. */
+struct place_rules place_rules(const struct saved_report *report);
+struct place_rules place_rules_common(struct place_rules one, struct place_rules other);
 
 /* One name for each function, where one of two reports of the same build knows better: a symbol table may
  * lack static functions, or have another of a function's names. Changes function names in `after` and

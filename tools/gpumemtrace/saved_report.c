@@ -174,6 +174,52 @@ static bool read_sites(struct reading *reading, json_t *root, struct saved_repor
     return true;
 }
 
+static struct saved_site *site_of(struct reading *reading, json_t *id, struct saved_report *report)
+{
+    if (json_is_integer(id) && json_integer_value(id) >= 0 &&
+        (uint64_t)json_integer_value(id) < report->site_count)
+        return &report->sites[json_integer_value(id)];
+    wrong(reading, "it names a site that is not there");
+    return NULL;
+}
+
+static bool read_leaks(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *leaks = json_object_get(root, "leaks"), *list;
+    if (!json_is_object(leaks))
+        return wrong(reading, "leaks is no object");
+    if (!get_list(reading, leaks, "sites", &list))
+        return false;
+    reading->list = "leaks.sites";
+    for (reading->index = 0; reading->index < json_array_size(list); reading->index++) {
+        struct saved_site *site = site_of(reading, json_array_get(list, reading->index), report);
+        if (!site)
+            return false;
+        site->figures.leaked_bytes = site->figures.live_bytes;
+    }
+    reading->list = NULL;
+    return true;
+}
+
+static bool read_growth(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *list;
+    if (!get_list(reading, root, "growth", &list))
+        return false;
+    reading->list = "growth";
+    for (reading->index = 0; reading->index < json_array_size(list); reading->index++) {
+        json_t *row = json_array_get(list, reading->index), *rate = json_object_get(row, "bytes_per_second");
+        struct saved_site *site = site_of(reading, json_object_get(row, "site"), report);
+        if (!site)
+            return false;
+        if (!json_is_number(rate) || json_number_value(rate) < 0 || json_number_value(rate) > 1e18)
+            return wrong(reading, "bytes_per_second is no rate");
+        site->figures.growth_per_second = (uint64_t)(json_number_value(rate) + 0.5);
+    }
+    reading->list = NULL;
+    return true;
+}
+
 static bool read_spaces(struct reading *reading, json_t *root, struct saved_report *report)
 {
     json_t *list;
@@ -215,7 +261,8 @@ static bool read_report(struct reading *reading, json_t *root, struct saved_repo
         return false;
     }
     return read_process(reading, root, report) && read_spaces(reading, root, report) &&
-           read_sites(reading, root, report);
+           read_sites(reading, root, report) && read_leaks(reading, root, report) &&
+           read_growth(reading, root, report);
 }
 
 /* Takes the descriptor. */

@@ -1,0 +1,275 @@
+/* Reading and deciding one condition; see gate.h. */
+#include "gate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalog/catalog.h"
+#include "diff_words.h"
+#include "report/model.h"
+#include "report/words.h"
+
+static const char *const metric_names[GATE_METRIC_COUNT] = {"peak", "leak", "growth"};
+
+#define FORM "a condition is [WHERE:]peak, leak or growth, then > and a limit, as in peak>+5%% or leak>0"
+
+static bool is_word(const char *start, size_t bytes, const char *word)
+{
+    return strlen(word) == bytes && memcmp(start, word, bytes) == 0;
+}
+
+static bool read_metric(struct gate *gate, const char *start, size_t bytes)
+{
+    for (int i = 0; i < GATE_METRIC_COUNT; i++) {
+        if (is_word(start, bytes, metric_names[i])) {
+            gate->metric = (enum gate_metric)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "device", "device:1", "site:train.py:80" */
+static bool read_where(struct gate *gate, const char *start, size_t bytes)
+{
+    static const char site[] = "site:";
+    if (bytes > strlen(site) && memcmp(start, site, strlen(site)) == 0) {
+        gate->site = start + strlen(site);
+        gate->site_bytes = bytes - strlen(site);
+        return true;
+    }
+    const char *colon = memchr(start, ':', bytes);
+    size_t name_bytes = colon ? (size_t)(colon - start) : bytes;
+    for (int kind = 0; kind < SPACE_COUNT && !gate->space; kind++)
+        if (is_word(start, name_bytes, space_infos[kind].name))
+            gate->space = space_infos[kind].name;
+    if (!colon || !gate->space)
+        return gate->space != NULL;
+    char *end;
+    unsigned long device = strtoul(colon + 1, &end, 10);
+    gate->device = (int)device;
+    return colon[1] >= '0' && colon[1] <= '9' && end == start + bytes && device < INT16_MAX;
+}
+
+static bool read_limit(struct gate *gate, const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    gate->relative = text[0] == '+';
+    text += gate->relative;
+    if ((text[0] < '0' || text[0] > '9') && text[0] != '.')
+        return false; /* strtod() takes signs, spaces, "inf" */
+    gate->amount = strtod(text, &end);
+    gate->percent = *end == '%';
+    if (gate->percent)
+        return gate->relative && end[1] == 0 && isfinite(gate->amount);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        gate->amount *= (double)(UINT64_C(1) << 10 * (unit - units + 1));
+        end += 1 + (end[1] == 'i' ? 1 : 0);
+    }
+    end += *end == 'B';
+    return *end == 0 && isfinite(gate->amount);
+}
+
+int gate_read(struct gate *gate, const char *text, char *error, size_t error_bytes)
+{
+    *gate = (struct gate){.text = text, .device = -1};
+    const char *above = strrchr(text, '>');
+    const char *metric = text;
+    for (const char *at = text; above && at < above; at++)
+        if (*at == ':')
+            metric = at + 1;
+    if (!above || !read_metric(gate, metric, (size_t)(above - metric)))
+        snprintf(error, error_bytes, "'%s' is no condition: " FORM, text);
+    else if (metric > text && !read_where(gate, text, (size_t)(metric - 1 - text)))
+        snprintf(error, error_bytes,
+                 "'%s': before %s stands a space of memory (device, device:0, pinned, …) or site:PATTERN",
+                 text, metric_names[gate->metric]);
+    else if (!read_limit(gate, above + 1))
+        snprintf(error, error_bytes, "'%s': a limit is a size as 8G or 0, or an increase as +64M or +5%%",
+                 text);
+    else
+        return 0;
+    return -1;
+}
+
+/* Pattern anywhere in the text; '*' stands for any characters. */
+static bool is_in(const char *pattern, size_t bytes, const char *text)
+{
+    const char *star = memchr(pattern, '*', bytes);
+    size_t head = star ? (size_t)(star - pattern) : bytes;
+    const char *found = memmem(text, strlen(text), pattern, head);
+    return found && (!star || is_in(star + 1, bytes - head - 1, found + head));
+}
+
+static bool is_meant(const struct gate *gate, const struct compared *row)
+{
+    if (gate->space &&
+        (strcmp(gate->space, row->space) != 0 || (gate->device >= 0 && gate->device != row->device)))
+        return false;
+    if (!gate->site)
+        return true;
+    return row->site && row->site->title && is_in(gate->site, gate->site_bytes, row->site->title);
+}
+
+static uint64_t figure(const struct gate *gate, const struct saved_figures *figures)
+{
+    return gate->metric == GATE_PEAK   ? figures->peak_bytes
+           : gate->metric == GATE_LEAK ? figures->leaked_bytes
+                                       : figures->growth_per_second;
+}
+
+/* What one condition is decided on: one space, or a sum of places. */
+struct measured {
+    const struct compared *space; /* NULL: a sum */
+    uint64_t after, low, high;
+    size_t rows;
+};
+
+static uint64_t allowed(const struct gate *gate, const struct measured *measured)
+{
+    if (!gate->relative)
+        return (uint64_t)gate->amount;
+    double more = gate->percent ? (double)measured->high * gate->amount / 100 : gate->amount;
+    return measured->high + (measured->high - measured->low) + (uint64_t)more;
+}
+
+static bool is_over(const struct gate *gate, const struct measured *measured)
+{
+    return measured->after > allowed(gate, measured);
+}
+
+static void take_low_and_high(struct measured *measured, uint64_t value, bool first)
+{
+    if (first || value < measured->low)
+        measured->low = value;
+    if (first || value > measured->high)
+        measured->high = value;
+}
+
+/* Framework blocks lie inside the driver's: where places are summed, they would count twice, unless a site is
+ * asked for that only exists there. */
+static bool counts(const struct gate *gate, const struct compared *row, const char *layer)
+{
+    return strcmp(row->layer, layer) == 0 && is_meant(gate, row);
+}
+
+static struct measured sum_places(const struct gate *gate, const struct comparison *comparison,
+                                  const char *layer)
+{
+    struct measured measured = {0};
+    for (size_t run = 0; run < comparison->before_count; run++) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < comparison->place_count; i++)
+            if (counts(gate, &comparison->places[i], layer))
+                sum += figure(gate, &comparison->places[i].each[run]);
+        take_low_and_high(&measured, sum, run == 0);
+    }
+    for (size_t i = 0; i < comparison->place_count; i++) {
+        if (!counts(gate, &comparison->places[i], layer))
+            continue;
+        measured.after += figure(gate, &comparison->places[i].after);
+        measured.rows++;
+    }
+    return measured;
+}
+
+/* The space that is furthest over its limit, or nearest to it. */
+static struct measured worst_space(const struct gate *gate, const struct comparison *comparison)
+{
+    struct measured worst = {0};
+    double worst_by = 0;
+    for (size_t i = 0; i < comparison->space_count; i++) {
+        const struct compared *row = &comparison->spaces[i];
+        if (!is_meant(gate, row))
+            continue;
+        struct measured measured = {.space = row, .after = row->after.peak_bytes, .rows = 1};
+        for (size_t run = 0; run < comparison->before_count; run++)
+            take_low_and_high(&measured, row->each[run].peak_bytes, run == 0);
+        double by = (double)measured.after - (double)allowed(gate, &measured);
+        if (!worst.space || by > worst_by) {
+            worst = measured;
+            worst_by = by;
+        }
+    }
+    return worst;
+}
+
+/* The place that has most to do with it: that rose most, or holds most. */
+static const struct compared *culprit(const struct gate *gate, const struct comparison *comparison,
+                                      const struct measured *measured, uint64_t *share)
+{
+    const struct compared *found = NULL;
+    *share = 0;
+    for (size_t i = 0; i < comparison->place_count; i++) {
+        const struct compared *row = &comparison->places[i];
+        uint64_t before = gate->relative ? figure(gate, &row->before) : 0, after = figure(gate, &row->after);
+        if (!is_meant(gate, row) || (measured->space && (strcmp(row->space, measured->space->space) != 0 ||
+                                                         row->device != measured->space->device)))
+            continue;
+        if (after > before && after - before > *share) {
+            *share = after - before;
+            found = row;
+        }
+    }
+    return found;
+}
+
+static void add_size(struct words *words, const struct gate *gate, uint64_t bytes)
+{
+    words_size(words, bytes);
+    if (gate->metric == GATE_GROWTH)
+        words_add(words, "/s");
+}
+
+static void add_subject(struct words *words, const struct gate *gate, const struct measured *measured)
+{
+    if (measured->space) {
+        diff_add_space(words, measured->space->space, measured->space->device);
+        words_add(words, ": ");
+    }
+    if (gate->relative) {
+        add_size(words, gate, measured->high);
+        words_add(words, " → ");
+    }
+    add_size(words, gate, measured->after);
+    if (gate->relative && measured->high > 0 && measured->after > measured->high) {
+        words_add(words, " (+");
+        words_share(words, measured->after - measured->high, measured->high);
+        words_add(words, ")");
+    }
+    if (gate->relative && measured->high > measured->low) {
+        words_add(words, ", the runs before spread over ");
+        add_size(words, gate, measured->high - measured->low);
+    }
+}
+
+void gate_check(const struct gate *gate, const struct comparison *comparison, struct gate_result *result)
+{
+    struct words words = {0};
+    struct measured measured;
+    if (gate->metric == GATE_PEAK && !gate->site) {
+        measured = worst_space(gate, comparison);
+    } else {
+        measured = sum_places(gate, comparison, layer_names[LAYER_DRIVER]);
+        if (gate->site && measured.rows == 0)
+            measured = sum_places(gate, comparison, layer_names[LAYER_FRAMEWORK]);
+    }
+    result->failed = is_over(gate, &measured);
+    if (measured.rows == 0)
+        words_add(&words, "nothing of that in either run");
+    else
+        add_subject(&words, gate, &measured);
+    uint64_t share;
+    const struct compared *place = result->failed ? culprit(gate, comparison, &measured, &share) : NULL;
+    if (place) {
+        words_add(&words, "; most at %s: %s", place->site->title ? place->site->title : place->site->api,
+                  gate->relative ? "+" : "");
+        add_size(&words, gate, share);
+    }
+    words_cut(&words, sizeof(result->why));
+    strcpy(result->why, words.text);
+}
