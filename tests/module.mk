@@ -54,13 +54,17 @@ unit: all unit-programs
 e2e: all
 	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
 
-# What `make test` plays a part of, whole: 1,000 random programs against the stand-in allocator's own figures; a
+# What `make test` plays a part of, whole: 1,000 random programs of every family against their own books, and 10 million
+# random calls with and without the library; 1,000 random programs against the stand-in allocator's own figures; a
 # recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint;
 # a failure of each single call that the library makes.
-.PHONY: soak soak-fragmentation soak-bounded soak-kills soak-faults
-soak: soak-fragmentation soak-bounded soak-kills soak-faults
+.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults
+soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults
 
-soak-fragmentation soak-bounded soak-kills soak-faults: soak-build
+soak-books soak-fragmentation soak-bounded soak-kills soak-faults: soak-build
+soak-books:
+	@$(TEST_ENV) HOOKS_SEEDS=1000 HOOKS_CALLS=10000 $(PYTEST) tests/e2e/test_hooks_random.py
+	@$(TEST_ENV) BOOKS_SEEDS=1000 $(PYTEST) tests/e2e/test_random_books.py
 soak-faults:
 	@$(TEST_ENV) FAULTS=all $(PYTEST) -s tests/e2e/test_faults.py
 soak-fragmentation:

@@ -162,7 +162,7 @@ int place_current_device(void)
 static bool lives_without_context(const struct allocation *allocation)
 {
     return allocation->family == FAMILY_POOL || allocation->family == FAMILY_GRAPH ||
-           allocation->family == FAMILY_VMM ||
+           allocation->family == FAMILY_VMM || allocation->of_pool ||
            (allocation->family == FAMILY_IPC && allocation->key_space == KEY_HANDLE);
 }
 

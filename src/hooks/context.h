@@ -7,9 +7,10 @@
  *     mapped from external memory: with the context that was current. NVIDIA: cuCtxDestroy and
  *     cuDevicePrimaryCtxReset end "all resources associated with" it. Portable pinned memory is
  *     usable everywhere, yet belongs to one.
- *   - Memory from pools and of graphs, cuMemCreate's and imported handles: with none. Pools are the
- *     device's and handles the process's; both outlive even a reset of the primary context. (On a
- *     real device, too: a reset gives back the size of the context, and no pool's memory.)
+ *   - Memory from pools (another process's, too) and of graphs, cuMemCreate's and imported handles:
+ *     with none. Pools are the device's and handles the process's; both outlive even a reset of the
+ *     primary context. (On a real device, too: a reset gives back the size of the context, and no
+ *     pool's memory.)
  * Memory allocated while a green context is current belongs to its device's primary context.
  */
 #ifndef HOOKS_CONTEXT_H

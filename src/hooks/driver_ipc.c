@@ -8,9 +8,10 @@
 #include "hooks/vmm.h"
 
 /* The driver tells how large the allocation behind an address is, and where. */
-static void opened(struct call *call, CUresult rc, const CUdeviceptr *address)
+static void opened(struct call *call, CUresult rc, const CUdeviceptr *address, bool of_pool)
 {
-    struct allocation allocation = {BLOCK(IPC, FOREIGN, ADDRESS), .key = GRANTED(*address)};
+    struct allocation allocation = {BLOCK(IPC, FOREIGN, ADDRESS), .key = GRANTED(*address),
+                                    .of_pool = of_pool};
     if (!call->acts)
         return;
     if (rc == CUDA_SUCCESS) {
@@ -32,7 +33,7 @@ HOOK(cuIpcOpenMemHandle, (CUdeviceptr * address, CUipcMemHandle handle, unsigned
 {
     FORWARD(cuIpcOpenMemHandle);
     CUresult rc = REAL(address, handle, flags);
-    opened(&call, rc, address);
+    opened(&call, rc, address, false);
     return call_end(&call, rc);
 }
 
@@ -40,7 +41,7 @@ HOOK(cuIpcOpenMemHandle_v2, (CUdeviceptr * address, CUipcMemHandle handle, unsig
 {
     FORWARD(cuIpcOpenMemHandle_v2);
     CUresult rc = REAL(address, handle, flags);
-    opened(&call, rc, address);
+    opened(&call, rc, address, false);
     return call_end(&call, rc);
 }
 
@@ -58,7 +59,7 @@ HOOK(cuMemPoolImportPointer, (CUdeviceptr * address, CUmemoryPool pool, CUmemPoo
 {
     FORWARD(cuMemPoolImportPointer);
     CUresult rc = REAL(address, pool, data);
-    opened(&call, rc, address);
+    opened(&call, rc, address, true);
     return call_end(&call, rc);
 }
 

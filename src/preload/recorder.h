@@ -23,6 +23,7 @@ struct allocation {
     enum space_kind space;
     int device;       /* ordinal; -1 when the space is not tied to a device */
     uint32_t context; /* recorder_context() of the context whose end takes it along; 0 for none */
+    bool of_pool;     /* belongs to a memory pool, whatever its family: no context's end takes it along */
     enum key_space key_space;
     uint64_t key;  /* address or handle */
     uint64_t size; /* bytes, by design's accounting: asked, pitch × height, … */

@@ -1,12 +1,15 @@
 """A random workload keeps its own books; the report written at exit and the one rendered from the recording both
-agree with them in every figure: counts, bytes, live, peak, and who held how much at each space's peak."""
+agree with them in every figure: counts, bytes, live, peak, and who held how much at each space's peak.
+
+BOOKS_SEEDS makes it longer."""
 import json
+import os
 import sys
 
 import pytest
 from conftest import PROGRAMS
 
-SEEDS = 20
+SEEDS = int(os.environ.get("BOOKS_SEEDS") or 20)
 STEPS = 2000
 FIGURES = ["allocs", "frees", "allocated_bytes", "live_bytes", "live_blocks"]
 

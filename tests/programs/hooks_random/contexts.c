@@ -1,11 +1,6 @@
 /* Contexts, a pile of them for each thread: the last is current. */
 #include "work.h"
 
-static bool outlives_contexts(enum family family)
-{
-    return family == POOL || family == GRAPH;
-}
-
 void change_contexts(struct work *work)
 {
     if (work->depth < CONTEXTS && random_below(work, 2)) {
@@ -18,13 +13,11 @@ void change_contexts(struct work *work)
         if (note(work, "end a context", cuCtxDestroy_v2(context), 0) != CUDA_SUCCESS)
             return;
         for (int i = work->thing_count - 1; i >= 0; i--) {
-            if (work->things[i].context == work->depth && !outlives_contexts(work->things[i].family))
+            if (work->things[i].context == work->depth)
                 end_thing(work, i, true);
         }
-        for (int i = 0; i < work->thing_count; i++) { /* a pool's, from then on nobody's */
-            if (work->things[i].context == work->depth)
-                work->things[i].context = 0;
-        }
+        shared_context_ended(work, work->depth);
+        external_context_ended(work, work->depth);
         work->depth--;
     } else {
         note(work, "end no context", cuCtxDestroy_v2(NULL), 0);

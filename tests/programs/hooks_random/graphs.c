@@ -25,8 +25,7 @@ static void add_by_hand(struct work *work, CUgraph graph, struct node *node)
         work->books[GRAPH].failed++;
         return;
     }
-    begin(work, GRAPH, BY_FREE, params.dptr, node->bytes);
-    work->thing_count--; /* kept in the node for now */
+    begin_block(work, GRAPH, node->bytes);
     *node = (struct node){.address = params.dptr, .bytes = node->bytes, .live = true};
     if (random_below(work, 2) == 0) {
         note(work, "free node", cuGraphAddMemFreeNode(&ended, graph, &made, 1, node->address), 0);
@@ -45,8 +44,7 @@ static void add_by_capture(struct work *work, struct node *node)
         work->books[POOL].failed++;
         return;
     }
-    begin(work, GRAPH, BY_FREE, address, node->bytes);
-    work->thing_count--;
+    begin_block(work, GRAPH, node->bytes);
     *node = (struct node){.address = address, .bytes = node->bytes, .live = true};
     if (random_below(work, 2) == 0) {
         note(work, "captured free", cuMemFreeAsync(address, work->stream), 0);
@@ -65,8 +63,7 @@ static void launch_graph(struct work *work, CUgraphExec exec, struct node *nodes
         if (nodes[i].address == 0 || nodes[i].paired)
             continue;
         if (!nodes[i].live) {
-            begin(work, GRAPH, BY_FREE, nodes[i].address, nodes[i].bytes);
-            work->thing_count--;
+            begin_block(work, GRAPH, nodes[i].bytes);
         }
         nodes[i].live = nodes[i].launched = true;
     }
@@ -117,7 +114,7 @@ void tell_graph_story(struct work *work)
             continue;
         if (nodes[i].launched)
             work->things[work->thing_count++] =
-                (struct thing){GRAPH, BY_FREE, nodes[i].address, nodes[i].bytes, 0};
+                (struct thing){GRAPH, BY_FREE, nodes[i].address, nodes[i].bytes, NO_CONTEXT};
         else
             end_block(work, GRAPH, nodes[i].bytes, false);
     }

@@ -3,6 +3,7 @@
  * come to.
  *
  *   hooks_random SEED STEPS THREADS [v]
+ *   hooks_random share SOCKET THREADS     what the first one starts (shared.c)
  *
  * Prints, for each thread, a digest of every result (return codes, and addresses by the order in which they
  * first appeared; of handles, which the driver takes from malloc, only that there is one), with v every
@@ -21,15 +22,16 @@
 #define AS_DEFINITION(name, version, parameters) CUresult(*name) parameters;
 FUNCTIONS(AS_DEFINITION)
 
-static const char *const names[] = {"plain", "pitched", "managed",    "pool", "vmm",
-                                    "array", "pinned",  "registered", "graph"};
+static const char *const names[] = {"plain",  "pitched",    "managed", "pool", "vmm",     "array",
+                                    "pinned", "registered", "graph",   "ipc",  "external"};
 
 static void step(struct work *work)
 {
     static void (*const kinds[])(struct work *) = {
-        allocate_device, allocate_device, allocate_device, allocate_host, allocate_pool, allocate_pool,
-        allocate_array,  create_handle,   map_handle,      map_handle,    unmap_slot,    change_references};
-    if (work->thing_count > THINGS - 8 || random_below(work, 100) < 45)
+        allocate_device, allocate_device, allocate_device, allocate_host,  allocate_pool, allocate_pool,
+        allocate_array,  create_handle,   map_handle,      map_handle,     unmap_slot,    change_references,
+        open_shared,     import_handle,   import_pointer,  change_external};
+    if (work->thing_count > THINGS - 8 || random_below(work, 100) < 36)
         free_something(work);
     else if (random_below(work, 100) < 5)
         free_nonsense(work);
@@ -52,6 +54,7 @@ static void *run(void *argument)
     memset(work->slots, 0xff, sizeof work->slots);
     if (posix_memalign((void **)&work->pages, 4096, 4096 * 256))
         abort();
+    external_start(work);
     for (unsigned i = 0; i < work->steps; i++)
         step(work);
     size_t free_bytes = 0, total = 0;
@@ -86,18 +89,21 @@ int main(int count, char **arguments)
     unsigned long long seed = strtoull(arguments[1], NULL, 10);
     unsigned threads = (unsigned)atoi(arguments[3]);
     CUcontext primary;
-    find_functions(seed);
-    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&primary, 0) != CUDA_SUCCESS)
-        return 3;
     struct work *works = calloc(threads, sizeof *works);
     pthread_t *ids = calloc(threads, sizeof *ids);
+    find_functions(seed);
+    if (strcmp(arguments[1], "share") == 0)
+        return shared_be_the_other(atoi(arguments[2]), threads);
+    shared_start(works, threads);
+    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&primary, 0) != CUDA_SUCCESS)
+        return 3;
     for (unsigned i = 0; i < threads; i++) {
-        works[i] = (struct work){.seed = seed * 1000 + i,
-                                 .number = i,
-                                 .steps = (unsigned)atoi(arguments[2]),
-                                 .threads = threads,
-                                 .primary = primary,
-                                 .verbose = count > 4};
+        works[i].seed = seed * 1000 + i;
+        works[i].number = i;
+        works[i].steps = (unsigned)atoi(arguments[2]);
+        works[i].threads = threads;
+        works[i].primary = primary;
+        works[i].verbose = count > 4;
     }
     /* Recording begins with the first allocation: what is freed before it is nobody's business. */
     cuCtxSetCurrent(primary);

@@ -1,29 +1,54 @@
 /* Virtual memory: handles, mappings, references. */
 #include "work.h"
 
-static void settle(struct work *work, struct handle *handle)
+void settle(struct work *work, struct handle *handle)
 {
     if (handle->references + handle->mappings > 0)
         return;
-    end_block(work, VMM, handle->bytes, false);
+    end_block(work, handle->family, handle->booked, false);
     handle->handle = 0;
+}
+
+static struct handle *free_handle(struct work *work)
+{
+    struct handle *handle = &work->handles[random_below(work, HANDLES)];
+    return handle->handle == 0 ? handle : NULL;
 }
 
 void create_handle(struct work *work)
 {
     CUmemAllocationProp props = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-    unsigned index = random_below(work, HANDLES);
-    struct handle *handle = &work->handles[index];
+    struct handle *handle = free_handle(work);
     size_t bytes = random_below(work, 8) ? GRANULE * (1 + random_below(work, 3)) : 12345;
-    if (handle->handle != 0)
+    CUmemGenericAllocationHandle made = 0;
+    if (handle == NULL)
         return;
-    CUresult rc = cuMemCreate(&handle->handle, bytes, &props, 0);
-    allocated(work, "create", rc, VMM, BY_FREE, handle->handle, bytes);
-    if (rc == CUDA_SUCCESS)
-        *handle = (struct handle){handle->handle, bytes, 1, 0};
-    else
-        handle->handle = 0;
+    if (note(work, "create", cuMemCreate(&made, bytes, &props, 0), 0) != CUDA_SUCCESS) {
+        work->books[VMM].failed++;
+        return;
+    }
+    begin_block(work, VMM, bytes);
+    *handle = (struct handle){made, VMM, bytes, bytes, 1, 0};
+}
+
+/* Memory of the other process: as large as it is mapped, and 0 before. */
+void import_handle(struct work *work)
+{
+    struct handle *handle = free_handle(work);
+    unsigned which = random_below(work, SHARED_HANDLES);
+    int file = random_below(work, 8) ? work->offer.handles[which] : -1;
+    CUmemGenericAllocationHandle made = 0;
+    if (handle == NULL)
+        return;
+    CUresult rc = cuMemImportFromShareableHandle(&made, (void *)(intptr_t)file,
+                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (note(work, "import", rc, 0) != CUDA_SUCCESS) {
+        work->books[IPC].failed++;
+        return;
+    }
+    begin_block(work, IPC, 0);
+    *handle = (struct handle){made, IPC, work->offer.handle_bytes[which], 0, 1, 0};
 }
 
 void map_handle(struct work *work)
@@ -39,6 +64,11 @@ void map_handle(struct work *work)
         return;
     handle->mappings++;
     work->slots[slot] = index;
+    if (handle->booked == 0) {
+        handle->booked = handle->bytes;
+        work->books[handle->family].allocated += handle->bytes;
+        work->books[handle->family].live += handle->bytes;
+    }
 }
 
 /* One mapping, or it and what lies right behind it. */

@@ -44,21 +44,20 @@ CUresult note_handle(struct work *work, const char *what, CUresult rc, const voi
 
 /* Books */
 
-static int current_context(const struct work *work)
-{
-    return work->depth;
-}
-
-void begin(struct work *work, enum family family, enum ended_by by, unsigned long long key,
-           unsigned long long bytes)
+void begin_block(struct work *work, enum family family, unsigned long long bytes)
 {
     struct books *books = &work->books[family];
     books->allocs++;
     books->allocated += bytes;
     books->live += bytes;
     books->blocks++;
-    if (family != VMM) /* those are kept apart */
-        work->things[work->thing_count++] = (struct thing){family, by, key, bytes, current_context(work)};
+}
+
+void begin_thing(struct work *work, enum family family, enum ended_by by, unsigned long long key,
+                 unsigned long long bytes, int context)
+{
+    begin_block(work, family, bytes);
+    work->things[work->thing_count++] = (struct thing){family, by, key, bytes, context};
 }
 
 void end_block(struct work *work, enum family family, unsigned long long bytes, bool teardown)
@@ -78,13 +77,13 @@ void end_thing(struct work *work, int index, bool teardown)
     work->things[index] = work->things[--work->thing_count];
 }
 
-/* A result of an API that allocates. */
 void allocated(struct work *work, const char *what, CUresult rc, enum family family, enum ended_by by,
                unsigned long long key, unsigned long long bytes)
 {
-    note(work, what, rc, family == VMM || family == ARRAY ? 0 : key);
+    bool outlives_contexts = family == POOL || family == GRAPH;
+    note(work, what, rc, family == ARRAY || family == EXTERNAL ? 0 : key);
     if (rc == CUDA_SUCCESS)
-        begin(work, family, by, key, bytes);
+        begin_thing(work, family, by, key, bytes, outlives_contexts ? NO_CONTEXT : work->depth);
     else
         work->books[family].failed++;
 }

@@ -59,18 +59,41 @@
     X(cuGraphLaunch, 10000, (CUgraphExec, CUstream))                                                         \
     X(cuGraphExecDestroy, 10000, (CUgraphExec))                                                              \
     X(cuGraphDestroy, 10000, (CUgraph))                                                                      \
+    X(cuIpcGetMemHandle, 4010, (CUipcMemHandle *, CUdeviceptr))                                              \
+    X(cuIpcOpenMemHandle_v2, 11000, (CUdeviceptr *, CUipcMemHandle, unsigned))                               \
+    X(cuIpcCloseMemHandle, 4010, (CUdeviceptr))                                                              \
+    X(cuMemExportToShareableHandle, 10020,                                                                   \
+      (void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long))                 \
+    X(cuMemImportFromShareableHandle, 10020,                                                                 \
+      (CUmemGenericAllocationHandle *, void *, CUmemAllocationHandleType))                                   \
+    X(cuMemPoolExportToShareableHandle, 11020,                                                               \
+      (void *, CUmemoryPool, CUmemAllocationHandleType, unsigned long long))                                 \
+    X(cuMemPoolImportFromShareableHandle, 11020,                                                             \
+      (CUmemoryPool *, void *, CUmemAllocationHandleType, unsigned long long))                               \
+    X(cuMemPoolExportPointer, 11020, (CUmemPoolPtrExportData *, CUdeviceptr))                                \
+    X(cuMemPoolImportPointer, 11020, (CUdeviceptr *, CUmemoryPool, CUmemPoolPtrExportData *))                \
+    X(cuImportExternalMemory, 10000, (CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *))         \
+    X(cuDestroyExternalMemory, 10000, (CUexternalMemory))                                                    \
+    X(cuExternalMemoryGetMappedBuffer, 10000,                                                                \
+      (CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *))                           \
+    X(cuExternalMemoryGetMappedMipmappedArray, 10000,                                                        \
+      (CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *))             \
     X(cuMemGetInfo_v2, 3020, (size_t *, size_t *))
 
 #define AS_POINTER(name, version, parameters) extern CUresult(*name) parameters;
 FUNCTIONS(AS_POINTER)
 #undef AS_POINTER
 
-enum family { PLAIN, PITCHED, MANAGED, POOL, VMM, ARRAY, PINNED, REGISTERED, GRAPH, FAMILIES };
+enum family { PLAIN, PITCHED, MANAGED, POOL, VMM, ARRAY, PINNED, REGISTERED, GRAPH, IPC, EXTERNAL, FAMILIES };
+
 struct books {
     unsigned long long allocs, frees, teardowns, allocated, live, blocks, failed;
 };
 
 enum ended_by { BY_FREE, BY_FREE_HOST, BY_UNREGISTER, BY_ARRAY_DESTROY, BY_MIPMAP_DESTROY };
+
+/* The context of what no context's end takes along. */
+#define NO_CONTEXT (-1)
 
 struct thing {
     enum family family;
@@ -79,18 +102,45 @@ struct thing {
     int context; /* 0: the primary one */
 };
 
-#define THINGS   512
-#define SLOTS    32
-#define HANDLES  24
-#define POOLS    4
-#define SEEN     (1 << 16)
-#define GRANULE  (2ull << 20)
-#define CONTEXTS 3 /* created ones at a time */
+#define THINGS    512
+#define SLOTS     32
+#define HANDLES   24
+#define POOLS     4
+#define SEEN      (1 << 16)
+#define GRANULE   (2ull << 20)
+#define CONTEXTS  3 /* created ones at a time */
+#define EXTERNALS 2
 
 struct handle {
     CUmemGenericAllocationHandle handle; /* 0: free */
-    unsigned long long bytes;
+    enum family family;                  /* VMM, or IPC where it was imported */
+    unsigned long long bytes;            /* what there is to map */
+    unsigned long long booked;           /* 0 for an import that was never mapped */
     int references, mappings;
+};
+
+/* What the other process has to share with one thread (shared.c). */
+#define SHARED_BLOCKS   4
+#define SHARED_HANDLES  3
+#define SHARED_POINTERS 6
+
+struct offer {
+    CUipcMemHandle blocks[SHARED_BLOCKS];
+    unsigned long long block_bytes[SHARED_BLOCKS];
+    CUmemPoolPtrExportData pointers[SHARED_POINTERS];
+    unsigned long long pointer_bytes[SHARED_POINTERS];
+    unsigned long long handle_bytes[SHARED_HANDLES];
+    int handles[SHARED_HANDLES], pool; /* descriptors */
+};
+
+struct opened {
+    CUdeviceptr address;
+    int count;
+};
+
+struct external {
+    CUexternalMemory memory; /* NULL: free */
+    int context;
 };
 
 struct work {
@@ -108,6 +158,11 @@ struct work {
     CUcontext primary, contexts[CONTEXTS];
     int depth; /* of contexts; the last is current */
     unsigned char *pages;
+    struct offer offer;
+    struct opened opened[CONTEXTS + 1][SHARED_BLOCKS]; /* in each context */
+    CUmemoryPool shared_pool;
+    int external_file;
+    struct external externals[EXTERNALS];
     unsigned long long seen[SEEN], order[SEEN];
     unsigned long long seen_count;
 };
@@ -118,11 +173,13 @@ size_t random_size(struct work *work);
 /* Takes a result down, and returns it. */
 CUresult note(struct work *work, const char *what, CUresult rc, unsigned long long value);
 CUresult note_handle(struct work *work, const char *what, CUresult rc, const void *handle);
-void begin(struct work *work, enum family family, enum ended_by by, unsigned long long key,
-           unsigned long long bytes);
+/* A block of a family begins; with begin_thing() it is kept among the things. */
+void begin_block(struct work *work, enum family family, unsigned long long bytes);
+void begin_thing(struct work *work, enum family family, enum ended_by by, unsigned long long key,
+                 unsigned long long bytes, int context);
 void end_block(struct work *work, enum family family, unsigned long long bytes, bool teardown);
 void end_thing(struct work *work, int index, bool teardown);
-/* A result of an API that allocates. */
+/* A result of an API that allocates a thing of the current context. */
 void allocated(struct work *work, const char *what, CUresult rc, enum family family, enum ended_by by,
                unsigned long long key, unsigned long long bytes);
 
@@ -140,5 +197,22 @@ void unmap_slot(struct work *work);
 void change_references(struct work *work);
 void tell_graph_story(struct work *work);
 void change_contexts(struct work *work);
+void open_shared(struct work *work);
+void import_handle(struct work *work);
+void import_pointer(struct work *work);
+void change_external(struct work *work);
+
+/* The handle of an index lost a reference or a mapping. */
+void settle(struct work *work, struct handle *handle);
+
+/* shared.c: a process of our own that has memory to share, made before CUDA is used, until the program ends.
+ */
+void shared_start(struct work *works, unsigned threads);
+int shared_be_the_other(int socket, unsigned threads);
+/* A context ends, and what was opened in it. */
+void shared_context_ended(struct work *work, int context);
+/* external.c: likewise. */
+void external_start(struct work *work);
+void external_context_ended(struct work *work, int context);
 
 #endif
