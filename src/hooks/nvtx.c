@@ -2,8 +2,8 @@
  * NVTX ranges are phases of the program. NVTX is code that is compiled into whoever uses it; at its first
  * call in each file it looks for a tool, by the variable NVTX_INJECTION64_PATH, and has it fill in what its
  * functions do (nvtx3/nvtxDetail/nvtxTypes.h of the CUDA toolkit, the source of all numbers and structures
- * here). We are that tool where nobody else is. Of the older libnvToolsExt.so.1, which is a library, the
- * functions that push and pop are hooked.
+ * here). We are that tool where nobody else is. The older libnvToolsExt.so.1 is a library, and its functions
+ * are hooked (nvtools.c).
  *
  * What NVIDIA's own libraries mark inside themselves is left alone.
  */
@@ -17,6 +17,7 @@
 #include "hooks/call.h"
 #include "hooks/export.h"
 #include "hooks/loaded.h"
+#include "hooks/nvtx_event.h"
 #include "hooks/tables.h"
 #include "preload/program_phases.h"
 
@@ -24,7 +25,6 @@
 
 enum { EXPORT_CALLBACKS = 1 };
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
-enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3 };
 
 typedef void nvtx_function(void);
 
@@ -33,71 +33,6 @@ struct nvtx_callbacks {
     /* table[i] is where the pointer to function number i is kept, or NULL. */
     int (*get_module_table)(int module, nvtx_function ****table, unsigned *count);
 };
-
-struct nvtx_event {
-    uint16_t version, size;
-    uint32_t category;
-    int32_t color_type;
-    uint32_t color;
-    int32_t payload_type, reserved;
-    uint64_t payload;
-    int32_t message_type;
-    union {
-        const char *ascii;
-        const wchar_t *unicode;
-        const char *registered; /* a handle of ours */
-    } message;
-};
-
-_Static_assert(offsetof(struct nvtx_event, message) == 40, "the structure is NVTX's");
-
-static void add_text(char *name, const char *text)
-{
-    size_t used = strlen(name), bytes = strnlen(text, PHASE_NAME_BYTES - 1 - used);
-    memcpy(name + used, text, bytes);
-    name[used + bytes] = '\0';
-}
-
-/* As UTF-8; what does not fit is left out. */
-static void add_wide(char *name, const wchar_t *text)
-{
-    size_t used = strlen(name);
-    for (; *text != L'\0' && used + 4 < PHASE_NAME_BYTES; text++) {
-        uint32_t code = (uint32_t)*text;
-        if (code < 0x80) {
-            name[used++] = (char)code;
-        } else if (code < 0x800) {
-            name[used++] = (char)(0xc0 | code >> 6);
-            name[used++] = (char)(0x80 | (code & 0x3f));
-        } else if (code < 0x10000) {
-            name[used++] = (char)(0xe0 | code >> 12);
-            name[used++] = (char)(0x80 | (code >> 6 & 0x3f));
-            name[used++] = (char)(0x80 | (code & 0x3f));
-        } else {
-            name[used++] = (char)(0xf0 | code >> 18);
-            name[used++] = (char)(0x80 | (code >> 12 & 0x3f));
-            name[used++] = (char)(0x80 | (code >> 6 & 0x3f));
-            name[used++] = (char)(0x80 | (code & 0x3f));
-        }
-    }
-    name[used] = '\0';
-}
-
-/* "domain: message" */
-static void name_event(char name[PHASE_NAME_BYTES], const char *domain, const struct nvtx_event *event)
-{
-    name[0] = '\0';
-    if (domain != NULL && domain[0] != '\0') {
-        add_text(name, domain);
-        add_text(name, ": ");
-    }
-    if (event != NULL && event->message.ascii != NULL) {
-        if (event->message_type == MESSAGE_ASCII || event->message_type == MESSAGE_REGISTERED)
-            add_text(name, event->message.ascii);
-        else if (event->message_type == MESSAGE_UNICODE)
-            add_wide(name, event->message.unicode);
-    }
-}
 
 /* Handles for domains and registered strings are their text. They are never given back: a program has few. */
 static const char *keep_text(const char *text)
@@ -115,21 +50,21 @@ static const char *keep_text(const char *text)
 static const char *keep_wide(const wchar_t *text)
 {
     char name[PHASE_NAME_BYTES] = "";
-    add_wide(name, text);
+    nvtx_add_wide(name, text);
     return keep_text(name);
 }
 
 static int push_event(const char *domain, const struct nvtx_event *event)
 {
     char name[PHASE_NAME_BYTES];
-    name_event(name, domain, event);
+    nvtx_name_event(name, domain, event);
     return phase_push(domain, name);
 }
 
 static uint64_t start_event(const char *domain, const struct nvtx_event *event)
 {
     char name[PHASE_NAME_BYTES];
-    name_event(name, domain, event);
+    nvtx_name_event(name, domain, event);
     return phase_start(name);
 }
 
@@ -185,7 +120,7 @@ static int push_wide(const wchar_t *text)
 {
     char name[PHASE_NAME_BYTES] = "";
     if (text != NULL)
-        add_wide(name, text);
+        nvtx_add_wide(name, text);
     return phase_push(NULL, name);
 }
 
@@ -208,7 +143,7 @@ static uint64_t start_wide(const wchar_t *text)
 {
     char name[PHASE_NAME_BYTES] = "";
     if (text != NULL)
-        add_wide(name, text);
+        nvtx_add_wide(name, text);
     return phase_start(name);
 }
 
@@ -308,34 +243,3 @@ void nvtx_offer(void)
     copy[count] = variable;
     environ = copy;
 }
-
-static void *real_function(enum hook_id id, const void *caller)
-{
-    int kept = errno;
-    void *real = real_of_caller(id, caller);
-    errno = kept;
-    return real;
-}
-
-/* The library's answer where there is one. Its domains are its own: a range has its bare name. */
-#define PUSH_HOOK(name, parameters, arguments, what)                                                         \
-    HOOK_RETURNING(int, name, parameters)                                                                    \
-    {                                                                                                        \
-        int(*real) parameters = real_function(HOOK_##name, __builtin_return_address(0));                     \
-        int level = (what);                                                                                  \
-        return real == NULL ? level : real arguments;                                                        \
-    }
-
-static int push_of_library(const void *domain, const struct nvtx_event *event)
-{
-    char name[PHASE_NAME_BYTES];
-    name_event(name, NULL, event != NULL && event->message_type == MESSAGE_REGISTERED ? NULL : event);
-    return phase_push(domain, name);
-}
-
-PUSH_HOOK(nvtxRangePushA, (const char *name), (name), push(name))
-PUSH_HOOK(nvtxRangePushEx, (const struct nvtx_event *event), (event), push_of_library(NULL, event))
-PUSH_HOOK(nvtxRangePop, (void), (), pop())
-PUSH_HOOK(nvtxDomainRangePushEx, (const void *domain, const struct nvtx_event *event), (domain, event),
-          push_of_library(domain, event))
-PUSH_HOOK(nvtxDomainRangePop, (const void *domain), (domain), phase_pop(domain))

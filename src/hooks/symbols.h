@@ -170,13 +170,20 @@
     X(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE, "c10::reportOutOfMemoryToProfiler",              \
       0, LEGACY, FRAMEWORK, torch)
 
-/* Of libnvToolsExt.so.1, the library that NVTX was before it came as headers (hooks/nvtx.c). */
+/* Of libnvToolsExt.so.1, the library that NVTX was before it came as headers (hooks/nvtools.c). */
 #define NVTX_SYMBOLS(X)                                                                                     \
     X(nvtxRangePushA, "nvtxRangePushA", 0, LEGACY, FRAMEWORK, nvtx)                                         \
+    X(nvtxRangePushW, "nvtxRangePushW", 0, LEGACY, FRAMEWORK, nvtx)                                         \
     X(nvtxRangePushEx, "nvtxRangePushEx", 0, LEGACY, FRAMEWORK, nvtx)                                       \
     X(nvtxRangePop, "nvtxRangePop", 0, LEGACY, FRAMEWORK, nvtx)                                             \
+    X(nvtxRangeStartA, "nvtxRangeStartA", 0, LEGACY, FRAMEWORK, nvtx)                                       \
+    X(nvtxRangeStartW, "nvtxRangeStartW", 0, LEGACY, FRAMEWORK, nvtx)                                       \
+    X(nvtxRangeStartEx, "nvtxRangeStartEx", 0, LEGACY, FRAMEWORK, nvtx)                                     \
+    X(nvtxRangeEnd, "nvtxRangeEnd", 0, LEGACY, FRAMEWORK, nvtx)                                             \
     X(nvtxDomainRangePushEx, "nvtxDomainRangePushEx", 0, LEGACY, FRAMEWORK, nvtx)                           \
-    X(nvtxDomainRangePop, "nvtxDomainRangePop", 0, LEGACY, FRAMEWORK, nvtx)
+    X(nvtxDomainRangePop, "nvtxDomainRangePop", 0, LEGACY, FRAMEWORK, nvtx)                                 \
+    X(nvtxDomainRangeStartEx, "nvtxDomainRangeStartEx", 0, LEGACY, FRAMEWORK, nvtx)                         \
+    X(nvtxDomainRangeEnd, "nvtxDomainRangeEnd", 0, LEGACY, FRAMEWORK, nvtx)
 
 /* Hooked in libc: how a program comes by the driver's functions, and the ways out of a process. */
 #define SYSTEM_SYMBOLS(X)                                                                                   \

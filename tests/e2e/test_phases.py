@@ -65,25 +65,116 @@ def test_the_variable_names_this_library_and_nothing_else_is_changed(gmt):
     assert traced == untraced
 
 
-def test_ranges_of_the_older_library_are_phases_and_reach_it(gmt, tmp_path):
+NVTOOLS_USER = """
+#include <stdint.h>
+#include <wchar.h>
+int nvtxRangePushA(const char *);
+int nvtxRangePushW(const wchar_t *);
+int nvtxRangePop(void);
+uint64_t nvtxRangeStartA(const char *);
+uint64_t nvtxRangeStartW(const wchar_t *);
+uint64_t nvtxRangeStartEx(const void *);
+void nvtxRangeEnd(uint64_t);
+uint64_t nvtxDomainRangeStartEx(void *, const void *);
+void nvtxDomainRangeEnd(void *, uint64_t);
+extern int nvtx_calls;
+extern uint64_t nvtx_next, nvtx_ended;
+
+static int domain;
+static const struct {
+    uint16_t version, size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type, reserved;
+    uint64_t payload;
+    int32_t message_type;
+    const char *message;
+} event = {.version = 2, .size = 48, .message_type = 1, .message = "described"};
+
+int enter(const char *name) { return nvtxRangePushA(name); }
+int enter_wide(void) { return nvtxRangePushW(L"wide \u00e9"); }
+int leave(void) { return nvtxRangePop(); }
+int calls(void) { return nvtx_calls; }
+void number_from(uint64_t first) { nvtx_next = first; }
+uint64_t last_ended(void) { return nvtx_ended; }
+uint64_t start(const char *name) { return nvtxRangeStartA(name); }
+uint64_t start_wide(void) { return nvtxRangeStartW(L"wide start"); }
+uint64_t start_event(void) { return nvtxRangeStartEx(&event); }
+uint64_t start_in_domain(void) { return nvtxDomainRangeStartEx(&domain, &event); }
+void end(uint64_t number) { nvtxRangeEnd(number); }
+void end_in_domain(uint64_t number) { nvtxDomainRangeEnd(&domain, number); }
+"""
+
+
+@pytest.fixture
+def nvtools_user(tmp_path):
+    """A library that marks ranges through the older library, in whose place there is one that counts."""
     library = tmp_path / "libnvToolsExt.so.1"
     subprocess.run([CC, "-shared", "-fPIC", ROOT / "tests" / "programs" / "nvtools_library.c",
                     "-Wl,-soname,libnvToolsExt.so.1", "-o", library], check=True)
-    user = tmp_path / "user.c"
-    user.write_text("int nvtxRangePushA(const char *); int nvtxRangePop(void); extern int nvtx_calls;\n"
-                    "int enter(const char *n) { return nvtxRangePushA(n); } int leave(void) { return nvtxRangePop(); }\n"
-                    "int calls(void) { return nvtx_calls; }\n")
-    subprocess.run([CC, "-shared", "-fPIC", user, library, "-Wl,-rpath,$ORIGIN", "-o", tmp_path / "libuser.so"], check=True)
+    (tmp_path / "user.c").write_text(NVTOOLS_USER)
+    subprocess.run([CC, "-shared", "-fPIC", tmp_path / "user.c", library, "-Wl,-rpath,$ORIGIN",
+                    "-o", tmp_path / "libuser.so"], check=True)
+    return tmp_path / "libuser.so"
+
+
+def test_ranges_of_the_older_library_are_phases_and_reach_it(gmt, nvtools_user):
     done = gmt.python("""
         import ctypes, sys, cuda
         cuda.init()
         user = ctypes.CDLL(sys.argv[1])
         answers = [user.enter(b"attention")]
         cuda.allocate(3 << 20)
+        answers += [user.leave(), user.enter_wide()]
+        cuda.allocate(1 << 20)
         print(answers + [user.leave(), user.calls()])
-    """, tmp_path / "libuser.so")
-    assert done.out == "[-2, -2, 2]\n"
-    assert figures(phases(done.report)["attention"]) == (1, 3, 3)
+    """, nvtools_user)
+    assert done.out == "[-2, -2, -2, -2, 4]\n"
+    assert {name: figures(row) for name, row in phases(done.report).items()} == \
+        {"attention": (1, 3, 3), "wide \u00e9": (1, 4, 1)}
+
+
+@pytest.mark.parametrize("numbers", [0, 7000])
+def test_ranges_that_any_thread_may_end_are_phases_with_and_without_a_profiler(gmt, nvtools_user, numbers):
+    """A profiler behind the library gets its own numbers back; without one each range has a number all the same."""
+    done = gmt.python("""
+        import ctypes, sys, threading, cuda
+        cuda.init()
+        user, numbers = ctypes.CDLL(sys.argv[1]), int(sys.argv[2])
+        for name in ("start", "start_wide", "start_event", "start_in_domain", "last_ended"):
+            getattr(user, name).restype = ctypes.c_uint64
+        user.number_from(ctypes.c_uint64(numbers))
+        ended = []
+
+        def end(function, number):
+            thread = threading.Thread(target=function, args=(ctypes.c_uint64(number),))
+            thread.start()
+            thread.join()
+            ended.append(user.last_ended())
+
+        load = user.start(b"load")
+        wide = user.start_wide()
+        cuda.allocate(1 << 20)
+        end(user.end, load)             # not the one that was started last
+        cuda.allocate(2 << 20)
+        end(user.end, wide)
+        described = user.start_event()
+        cuda.allocate(4 << 20)
+        end(user.end, described)
+        inside = user.start_in_domain()
+        cuda.allocate(8 << 20)
+        end(user.end_in_domain, inside)
+        user.end(ctypes.c_uint64(123))  # nobody's
+        assert len({load, wide, described, inside, 0}) == 5
+        assert ended == ([numbers, numbers + 1, numbers + 2, numbers + 3] if numbers else [0] * 4), ended
+        assert user.last_ended() == 123
+        print(user.calls())
+    """, nvtools_user, numbers)
+    assert done.out == "9\n"
+    assert {name: (row["open"], *figures(row)) for name, row in phases(done.report).items()} == \
+        {"load": (0, 1, 1, 1), "wide start": (0, 1, 3, 3), "described": (0, 2, 15, 12)}
+    assert gmt.rendered(done.recording)["phases"] == done.report["phases"]
 
 
 @pytest.mark.parametrize("name,left_alone", [("libnccl.so.2", True), ("libmine.so", False)])
