@@ -23,6 +23,8 @@ BUILD ?= build
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes
 COMMON   := -std=gnu11 $(WARNINGS) $(if $(WERROR),-Werror) -D_GNU_SOURCE -Isrc -Iinclude -fno-omit-frame-pointer
+# What other people's programs load.
+LOADED   := $(COMMON) -include src/base/old_stat.h -fPIC -fvisibility=hidden
 VERSION  := $(shell sed -n 's/^.define GPUMEMTRACE_VERSION "\(.*\)"$$/\1/p' src/base/version.h)
 # For a target that calls make again: all cores, unless the person said how many.
 JOBS      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -38,6 +40,7 @@ objects = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(filter %.c,$(2))) $(patsubst %.S,$(
 SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c src/report/*.c) src/trace/liveness.c \
 	$(addprefix src/symbols/,demangle.c dynsym.c elf_file.c own_stack.c range_list.c))
 
+include src/old_libc.mk
 include src/module.mk
 include tools/gpumemtrace/module.mk
 include tools/simgpu/module.mk
@@ -54,7 +57,7 @@ $(BUILD)/needs: tools/deps.sh
 
 $(BUILD)/lib/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -fvisibility=hidden -ftls-model=initial-exec -MMD -MP -c $< -o $@
+	$(CC) $(LOADED) $(CFLAGS) $(SAN) -ftls-model=initial-exec -MMD -MP -c $< -o $@
 
 # A sanitizer's runtime asks our dlsym for its functions before it can serve instrumented code.
 $(addprefix $(BUILD)/lib/src/hooks/,loader.o loaded.o symbols.o): SAN :=
@@ -71,4 +74,4 @@ $(BUILD)/cli/%.o: %.c | $(BUILD)/needs
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

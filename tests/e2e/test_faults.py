@@ -24,7 +24,7 @@ ALL = os.environ.get("FAULTS") == "all"
 ERRORS = {
     "mmap": ["ENOMEM", "EPERM"], "open": ["EMFILE", "EACCES"], "fallocate": ["ENOSPC", "EOPNOTSUPP", "EDQUOT"],
     "pwrite": ["ENOSPC", "EINTR"], "write": ["ENOSPC", "EPIPE"], "ftruncate": ["EIO"], "close": ["EIO"],
-    "madvise": ["EINVAL"], "fstat": ["EIO"], "fstatfs": ["ENOSYS"], "lstat": ["EACCES"], "getcwd": ["ENOENT"],
+    "madvise": ["EINVAL"], "__fxstat": ["EIO"], "fstatfs": ["ENOSYS"], "__lxstat": ["EACCES"], "getcwd": ["ENOENT"],
     "readlink": ["EACCES"], "clock_gettime": ["EPERM"], "read": ["EIO", "EINTR"], "pread": ["EIO"],
     "unlink": ["EACCES"], "uname": ["EFAULT"], "syscall": ["EPERM", "EFAULT"], "fcntl": ["EMFILE"],
     "getrlimit": ["EPERM"], "sysconf": ["EINVAL"], "munmap": ["EINVAL"], "__register_atfork": ["ENOMEM"],

@@ -26,6 +26,8 @@
 #define FUNCTIONS(X)                                                                                         \
     X(__cxa_at_quick_exit, -1)                                                                               \
     X(__cxa_atexit, -1)                                                                                      \
+    X(__fxstat, -1)                                                                                          \
+    X(__lxstat, -1)                                                                                          \
     X(__register_atfork, ERRNO_RETURNED)                                                                     \
     X(clock_gettime, -1)                                                                                     \
     X(close, -1)                                                                                             \
@@ -33,14 +35,12 @@
     X(dlvsym, 0)                                                                                             \
     X(fallocate, -1)                                                                                         \
     X(fcntl, -1)                                                                                             \
-    X(fstat, -1)                                                                                             \
     X(fstatfs, -1)                                                                                           \
     X(ftruncate, -1)                                                                                         \
     X(getauxval, 0)                                                                                          \
     X(getcontext, -1)                                                                                        \
     X(getcwd, 0)                                                                                             \
     X(getrlimit, -1)                                                                                         \
-    X(lstat, -1)                                                                                             \
     X(madvise, -1)                                                                                           \
     X(malloc, 0)                                                                                             \
     X(mmap, -1)                                                                                              \

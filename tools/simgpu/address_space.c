@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LEAF_BITS      13 /* granules of a leaf */
@@ -106,7 +107,7 @@ static void *map_aligned(uint64_t size, int fd)
 
 static int memory_file(uint64_t size)
 {
-    int low = memfd_create("simgpu", MFD_CLOEXEC);
+    int low = syscall(SYS_memfd_create, "simgpu", MFD_CLOEXEC);
     if (low < 0)
         return -1;
     int fd = fcntl(low, F_DUPFD_CLOEXEC, HIGH_FD);

@@ -6,7 +6,7 @@ CUDA_HOME ?= /usr/local/cuda
 
 SIM_SOURCES := $(sort $(wildcard tools/simgpu/*.c))
 SIM_OBJECTS := $(call objects,sim,$(SIM_SOURCES))
-SIM_CFLAGS  := -Itools/simgpu -fPIC -fvisibility=hidden -fsemantic-interposition
+SIM_CFLAGS  := -Itools/simgpu -fsemantic-interposition
 
 RUNTIME_SOURCES  := $(sort $(wildcard tools/simgpu/runtime/*.c))
 RUNTIME_VERSIONS := 12 13
@@ -19,15 +19,15 @@ simgpu: $(BUILD)/simgpu/libcuda.so.1 $(BUILD)/simgpu/libcuda.so $(BUILD)/simgpu/
 
 $(BUILD)/sim/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
+	$(CC) $(LOADED) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/simgpu/libcuda.so.1: $(SIM_OBJECTS)
+$(BUILD)/simgpu/libcuda.so.1: $(SIM_OBJECTS) $(OLD_LIBC_FILES)
 	@mkdir -p $(@D)
-	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $(SIM_OBJECTS) -lpthread -o $@
+	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic $^ -lpthread -o $@
 
-$(BUILD)/simgpu/got/libcuda.so.1: $(SIM_OBJECTS)
+$(BUILD)/simgpu/got/libcuda.so.1: $(SIM_OBJECTS) $(OLD_LIBC_FILES)
 	@mkdir -p $(@D)
-	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcuda.so.1 $(SIM_OBJECTS) -lpthread -o $@
+	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -lpthread -o $@
 
 $(BUILD)/simgpu/libcuda.so: $(BUILD)/simgpu/libcuda.so.1
 	ln -sf libcuda.so.1 $@
@@ -37,12 +37,12 @@ $(BUILD)/simgpu/libcuda.so: $(BUILD)/simgpu/libcuda.so.1
 define runtime
 $(BUILD)/cudart$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$(CC) $(COMMON) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DCUDART_VERSION=$(RUNTIME_VERSION_$(1)) -MMD -MP -c $$< -o $$@
+	$(CC) $(LOADED) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DCUDART_VERSION=$(RUNTIME_VERSION_$(1)) -MMD -MP -c $$< -o $$@
 
-$(BUILD)/simgpu/libcudart.so.$(1): $(call objects,cudart$(1),$(RUNTIME_SOURCES)) tools/simgpu/runtime/cudart$(1).map
+$(BUILD)/simgpu/libcudart.so.$(1): $(call objects,cudart$(1),$(RUNTIME_SOURCES)) $(OLD_LIBC_FILES) tools/simgpu/runtime/cudart$(1).map
 	@mkdir -p $$(@D)
 	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcudart.so.$(1) -Wl,-Bsymbolic \
-		-Wl,--version-script=tools/simgpu/runtime/cudart$(1).map $$(filter %.o,$$^) -ldl -lpthread -o $$@
+		-Wl,--version-script=tools/simgpu/runtime/cudart$(1).map $$(filter-out %.map,$$^) -ldl -lpthread -o $$@
 endef
 $(foreach version,$(RUNTIME_VERSIONS),$(eval $(call runtime,$(version))))
 
@@ -51,7 +51,7 @@ $(BUILD)/simgpu/libcudart.so: $(BUILD)/simgpu/libcudart.so.13
 
 $(BUILD)/cudart_static/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DSIMGPU_STATIC -MMD -MP -c $< -o $@
+	$(CC) $(LOADED) $(CFLAGS) $(SAN) $(SIM_CFLAGS) -DSIMGPU_STATIC -MMD -MP -c $< -o $@
 
 # One object in which only the runtime's own names are left global: nothing else can clash with the program's.
 $(BUILD)/simgpu/libcudart_static.a: $(call objects,cudart_static,$(RUNTIME_SOURCES))

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "entry.h"
@@ -70,7 +71,7 @@ CUresult share_create(struct allocation *allocation)
     if (!physical_take(allocation->device, granules))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct label label = {LABEL_MAGIC, LABEL_ALLOCATION, allocation->size, allocation->properties, {0}};
-    allocation->fd = memfd_create("simgpu-allocation", MFD_CLOEXEC);
+    allocation->fd = syscall(SYS_memfd_create, "simgpu-allocation", MFD_CLOEXEC);
     if (allocation->fd >= 0 && write_label(allocation->fd, &label) && map_bytes(allocation))
         return CUDA_SUCCESS;
     if (allocation->fd >= 0)
