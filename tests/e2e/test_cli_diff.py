@@ -40,7 +40,7 @@ def report(*sites, end="exited", exe="/usr/bin/python3"):
             "sites": [{"id": number, **one} for number, one in enumerate(sites)],
             "leaks": {"sites": [number for number, one in enumerate(sites)
                                 if one["live_bytes"] and one["layer"] == "driver" and not one["suppressed"]]},
-            "growth": []}
+            "growth": [], "ooms": []}
 
 
 class Diff:

@@ -129,8 +129,8 @@ def test_reports_of_a_killed_program_are_those_asked_for(gmt, kinds, files):
     done = run(gmt, sys.executable, script, options=["-o", gmt.folder / "k", f"--report={kinds}"], status=None)
     assert done.returncode == -signal.SIGKILL
     assert {path.name for path in gmt.folder.glob("k.*")} == {"k.gmt"} | {f"k.{suffix}" for suffix in files}
-    lines = [line for line in done.stderr.splitlines() if "3.0 MiB" in line]
-    assert len(lines) == 1 and lines[0].startswith("gpumemtrace: ")
+    assert ("gpumemtrace: peak 3.0 MiB on device 0, 3.0 MiB in 1 block still allocated when it was killed\n"
+            in done.stderr)
 
 
 def test_quiet_means_no_summary_of_a_killed_program_either(gmt):
@@ -235,3 +235,100 @@ def test_signals_ignored_by_the_caller_stay_ignored(gmt):
                preexec_fn=lambda: (signal.signal(signal.SIGHUP, signal.SIG_IGN),
                                    signal.signal(signal.SIGCHLD, signal.SIG_IGN)))
     assert done.stdout == "lives\n"
+
+
+def simulated(gmt, source, *options, status=0, **more):
+    script = gmt.folder / "program.py"
+    script.write_text(source)
+    done = run(gmt, sys.executable, script, options=["--simulate", "-o", gmt.folder / "r.%p", *options], status=None,
+               env={"LD_LIBRARY_PATH": None}, cwd=gmt.folder, **more)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def test_three_lines_at_the_end_say_what_to_look_at(gmt):
+    lines = simulated(gmt, ALLOCATES).stderr.splitlines()
+    assert lines[:2] == ["gpumemtrace: peak 3.0 MiB on device 0, 3.0 MiB in 1 block still allocated at exit",
+                         "gpumemtrace: look first at program.py:3 in <module>: 3.0 MiB in 1 block still allocated"]
+    command = lines[2].removeprefix("gpumemtrace: more: gpumemtrace ").split()
+    assert len(lines) == 3 and command[0] == "report"
+    assert "program.py:3" in gmt.tool(*command, cwd=gmt.folder).stdout
+
+
+def test_without_a_leak_the_peak_is_looked_at_and_after_a_refusal_the_verdict(gmt):
+    """6 MiB that are freed; then 64 GiB of a device that has 8."""
+    freed = "import cuda\ncuda.init()\ncuda.release(cuda.allocate(6 << 20))\n"
+    first, look, _ = simulated(gmt, freed).stderr.splitlines()
+    assert first.endswith("peak 6.0 MiB on device 0, nothing still allocated at exit")
+    assert look == "gpumemtrace: look first at program.py:3 in <module>: 6.0 MiB at the peak"
+    for path in gmt.folder.glob("r.*"):
+        path.unlink()
+    first, verdict, _ = simulated(gmt, freed + "try:\n    cuda.allocate(64 << 30)\nexcept Exception:\n"
+                                               "    pass\n").stderr.splitlines()
+    assert first.startswith("gpumemtrace: out of memory, peak 6.0 MiB")
+    assert json.loads(next(gmt.folder.glob("r.*.json")).read_text())["ooms"][0]["verdict"] in verdict
+
+
+def test_of_several_processes_the_highest_peak_is_spoken_of(gmt):
+    child = "import cuda\ncuda.init()\ncuda.allocate(40 << 20)\n"
+    source = ALLOCATES + f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    first, *_ = simulated(gmt, source).stderr.splitlines()
+    assert first.startswith("gpumemtrace: of 2 processes the one with the highest peak: peak 40.0 MiB on device 0")
+
+
+@pytest.mark.parametrize("conditions, status", [
+    (["peak>2M"], 1), (["peak>3M"], 0), (["leak>0"], 1), (["peak>1G", "leak>2M"], 1), (["growth>0", "peak>1G"], 0)])
+def test_a_condition_decides_over_the_exit_status(gmt, conditions, status):
+    done = simulated(gmt, ALLOCATES, "-q", "--fail-on", *conditions, status=status)
+    if status == 0:
+        assert done.stderr == ""
+    else:
+        assert done.stderr.startswith("gpumemtrace: ") and done.stderr.count("\n") == 1
+        assert f"{conditions[-1]} failed: " in done.stderr
+
+
+def test_conditions_compare_with_a_baseline(gmt):
+    simulated(gmt, ALLOCATES, "-q")
+    (baseline,) = gmt.folder.glob("r.*.json")
+    more = ALLOCATES + "def more():\n    cuda.allocate(1 << 20)\nmore()\n"
+    simulated(gmt, more, "-q", "--baseline", baseline, "--fail-on", "peak>+50%")
+    done = simulated(gmt, more, "-q", "--baseline", baseline, "--fail-on", "peak>+5%", status=1)
+    assert "device 0: 3.0 MiB → 4.0 MiB (+33.3%); most at program.py:5 in more: +1.0 MiB" in done.stderr
+
+
+def test_conditions_that_cannot_be_decided_are_no_success(gmt):
+    assert "--baseline" in simulated(gmt, ALLOCATES, "--fail-on", "peak>+5%", status=2).stderr
+    missing = simulated(gmt, ALLOCATES, "--baseline", "/nowhere.json", "--fail-on", "peak>+5%", status=2)
+    assert missing.stderr == "gpumemtrace: /nowhere.json: No such file or directory\n"
+    assert not list(gmt.folder.glob("r.*"))
+    assert "nothing to decide on" in simulated(gmt, "pass", "--fail-on", "leak>0", status=2).stderr
+
+
+def test_a_failing_program_keeps_its_own_status(gmt):
+    done = simulated(gmt, ALLOCATES + "raise SystemExit(7)\n", "--fail-on", "leak>0", status=7)
+    assert "leak>0 failed" in done.stderr
+
+
+def test_every_process_is_held_against_the_conditions(gmt):
+    child = "import cuda\ncuda.init()\ncuda.allocate(40 << 20)\n"
+    source = ALLOCATES + f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    done = simulated(gmt, source, "-q", "--fail-on", "peak>2M", status=1)
+    assert done.stderr.count("peak>2M failed") == 1
+    assert "so do 1 more of 2 processes" in done.stderr
+    assert "40.0 MiB" in simulated(gmt, source, "-q", "--fail-on", "peak>20M", status=1).stderr
+
+
+def test_follow_waits_for_what_the_program_leaves_behind(gmt):
+    """The program ends while a grandchild of the tool still waits for a pipe that the test holds."""
+    ready, release = gmt.folder / "ready", gmt.folder / "release"
+    os.mkfifo(release)
+    script = gmt.folder / "daemon.py"
+    script.write_text(ALLOCATES + f"open({str(ready)!r}, 'w').close()\nopen({str(release)!r}).read()\n")
+    shell = f"{sys.executable} {script} >/dev/null 2>&1 & while kill -0 $! && [ ! -e {ready} ]; do sleep 0.02; done; exit 5"
+    process = subprocess.Popen([TOOL, "run", "--simulate", "--follow", "-o", gmt.folder / "d", "--", "sh", "-c", shell],
+                               stderr=subprocess.PIPE, text=True, env=gmt.environment(traced=False))
+    with open(release, "w"):
+        assert process.poll() is None
+    assert process.wait(TIMEOUT) == 5
+    assert "peak 3.0 MiB on device 0, 3.0 MiB in 1 block still allocated at exit" in process.stderr.read()
+    process.stderr.close()

@@ -75,7 +75,7 @@ def test_input_that_cannot_be_read_is_named(gmt, unreadable, name):
 
 def report(**changes):
     whole = {"schema": "gpumemtrace.report/1", "spaces": [], "sites": [],
-             "leaks": {"sites": []}, "growth": [],
+             "leaks": {"sites": []}, "growth": [], "ooms": [],
              "process": {"exe": "/bin/x", "end": "exited", "complete": True, "duration_ns": 1}}
     return {**whole, **changes}
 

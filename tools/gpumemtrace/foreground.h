@@ -2,10 +2,13 @@
 #ifndef GPUMEMTRACE_FOREGROUND_H
 #define GPUMEMTRACE_FOREGROUND_H
 
-/* Runs `argv` (found in PATH) with this process's environment and waits for its end. Returns 0 with its wait
- * status, or the errno that kept it from starting. Signals sent to us meanwhile are passed on; those of the
- * terminal it gets by itself, being in our process group. */
-int foreground_run(char *const argv[], int *wait_status);
+#include <stdbool.h>
+
+/* Runs `argv` (found in PATH) with this process's environment and waits for its end; `follow`: and for the
+ * end of every process that it started and left behind. Returns 0 with its wait status, or the errno that
+ * kept it from starting. Signals sent to us meanwhile are passed on; those of the terminal it gets by itself,
+ * being in our process group. */
+int foreground_run(char *const argv[], bool follow, int *wait_status);
 
 /* Ends this process as the child ended: with its exit status, or by the same signal, without a core of our
  * own. */

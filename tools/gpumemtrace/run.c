@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "foreground.h"
 #include "install_paths.h"
+#include "run_outcome.h"
 #include "session.h"
 
 #define DEFAULT_PATTERN "gpumemtrace.%p"
@@ -19,14 +21,27 @@
 #define STATUS_CANNOT_EXECUTE 126
 #define STATUS_NOT_FOUND      127
 
-enum { OPTION_SIMULATE = OPTION_LONG_ONLY, OPTION_STACKS, OPTION_DEPTH, OPTION_REPORT };
+enum {
+    OPTION_SIMULATE = OPTION_LONG_ONLY,
+    OPTION_STACKS,
+    OPTION_DEPTH,
+    OPTION_REPORT,
+    OPTION_FAIL_ON,
+    OPTION_BASELINE,
+    OPTION_FOLLOW
+};
 
 static const struct option_row options[] = {
     {'o', "output", "STEM", "name the files STEM.gmt, .txt, .json; %p pid, %h host, %r rank, %e program"},
     {OPTION_STACKS, "stacks", "KIND", "mixed (the default), python, native or none"},
     {OPTION_DEPTH, "depth", "N", "record at most N native and N Python frames of a stack"},
     {OPTION_REPORT, "report", "KINDS", "text,json (the default), text, json or none"},
-    {'q', "quiet", NULL, "no summary line at the end"},
+    {'q', "quiet", NULL, "no summary at the end"},
+    {OPTION_FAIL_ON, "fail-on", "CONDITION",
+     "end with status 1 if it holds for a process: peak>8G, leak>0, …, as for diff"},
+    {OPTION_BASELINE, "baseline", "FILE",
+     "the run that conditions like peak>+5% compare with; may be repeated"},
+    {OPTION_FOLLOW, "follow", NULL, "wait for the processes that the program leaves behind, too"},
     {OPTION_SIMULATE, "simulate", NULL, "use the simulated GPU, on a machine that has none"},
 };
 
@@ -165,47 +180,103 @@ static void make_output_absolute(void)
     free(whole);
 }
 
-static bool read_options(const struct command *command, int argc, char **argv)
+struct request {
+    bool simulate, follow, quiet;
+    struct run_outcome outcome;
+};
+
+static void take_option(const struct command *command, int id, const char *value, struct request *request)
 {
-    bool simulate = false;
+    struct run_outcome *outcome = &request->outcome;
+    request->simulate |= id == OPTION_SIMULATE;
+    request->follow |= id == OPTION_FOLLOW;
+    if (id == OPTION_FAIL_ON)
+        gates_add(&outcome->gates, command, value);
+    if (id == OPTION_BASELINE && outcome->baseline_count == GATES_MAX)
+        usage_error(command, "more than %d baselines", GATES_MAX);
+    if (id == OPTION_BASELINE)
+        outcome->baselines[outcome->baseline_count++] = value;
+    if (id == OPTION_BASELINE && access(value, R_OK) != 0) {
+        complain(value, "%s", strerror(errno)); /* now, not after hours */
+        exit(STATUS_UNUSABLE);
+    }
+    if (id == 'o' && !value[0])
+        usage_error(command, "option '--output' needs a name");
+    for (size_t i = 0; i < sizeof(handed_on) / sizeof(*handed_on); i++)
+        if (id == handed_on[i].id)
+            set(handed_on[i].variable, value ? value : "1");
+}
+
+static void read_options(const struct command *command, int argc, char **argv, struct request *request)
+{
     const char *value;
-    for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
-        if (id == OPTION_SIMULATE)
-            simulate = true;
-        if (id == 'o' && !value[0])
-            usage_error(command, "option '--output' needs a name");
-        for (size_t i = 0; i < sizeof(handed_on) / sizeof(*handed_on); i++)
-            if (id == handed_on[i].id)
-                set(handed_on[i].variable, value ? value : "1");
+    for (;;) {
+        int id = options_next(command, argc, argv, &value);
+        if (id != OPTION_END)
+            take_option(command, id, value, request);
+        /* Several conditions may follow one --fail-on; what follows "--" is the program's. */
+        else if (optind < argc && strcmp(argv[optind - 1], "--") != 0 &&
+                 gates_take_word(&request->outcome.gates, argv[optind]))
+            optind++;
+        else
+            break;
     }
     if (optind == argc)
         usage_error(command, "which program?");
-    return simulate;
+    if (gates_need_baseline(&request->outcome.gates) && request->outcome.baseline_count == 0)
+        usage_error(command, "a condition with + compares with a run before, and there is no --baseline");
+    const char *quiet = setting("GPUMEMTRACE_QUIET");
+    request->quiet = quiet && strcmp(quiet, "0") != 0;
 }
 
-static int run_main(const struct command *command, int argc, char **argv)
+/* The program's own failure is passed on as it is: it says more than ours. */
+static int conclude(const struct request *request, int wait_status)
 {
-    char token[SESSION_TOKEN_BYTES];
+    int status = run_outcome_status(&request->outcome);
+    if (status == STATUS_GOOD || !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
+        foreground_end_like(wait_status);
+    return status;
+}
+
+static int run_program(char **argv, struct request *request)
+{
+    char token[SESSION_TOKEN_BYTES], folder[PATH_MAX];
     int wait_status;
-    bool simulate = read_options(command, argc, argv);
     int error = session_create(token);
     if (error) {
         complain("session", "%s", strerror(error));
         return STATUS_UNUSABLE;
     }
     set("GPUMEMTRACE_SESSION", token);
+    set("GPUMEMTRACE_QUIET", "1"); /* what each process would say is said once, at the end */
     make_output_absolute();
-    if (preload_library() != 0 || (simulate && prepend_simulated_gpu() != 0))
+    if (preload_library() != 0 || (request->simulate && prepend_simulated_gpu() != 0))
         return STATUS_UNUSABLE;
-    error = foreground_run(argv + optind, &wait_status);
+    error = foreground_run(argv, request->follow, &wait_status);
     if (error) {
-        complain(argv[optind], "%s", strerror(error));
+        complain(argv[0], "%s", strerror(error));
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
     }
-    const char *pattern = setting("GPUMEMTRACE_OUTPUT"), *quiet = setting("GPUMEMTRACE_QUIET");
+    const char *pattern = setting("GPUMEMTRACE_OUTPUT");
+    request->outcome.folder = getcwd(folder, sizeof(folder));
     session_finish(token, pattern ? pattern : DEFAULT_PATTERN, setting("GPUMEMTRACE_REPORT"),
-                   quiet && strcmp(quiet, "0") != 0);
-    foreground_end_like(wait_status);
+                   run_outcome_take, &request->outcome);
+    if (!request->quiet)
+        run_outcome_say(&request->outcome);
+    return conclude(request, wait_status);
+}
+
+static int run_main(const struct command *command, int argc, char **argv)
+{
+    struct request *request = calloc(1, sizeof(*request)); /* too big for a stack */
+    if (!request) {
+        complain(NULL, "not enough memory");
+        return STATUS_UNUSABLE;
+    }
+    read_options(command, argc, argv, request);
+    int status = run_program(argv + optind, request);
+    free(request);
+    return status;
 }
 
 const struct command run_command = {
@@ -214,10 +285,16 @@ const struct command run_command = {
     .summary = "Runs a program and records its CUDA memory; reports are written whatever way it ends",
     .details =
         "The program keeps the terminal, gets the signals, and its exit status or signal is passed on. Its\n"
-        "children are recorded too, each in files of its own where the name has %p.",
+        "children are recorded too, each in files of its own where the name has %p. At the end three lines "
+        "say what\n"
+        "to look at first. Conditions are those of 'gpumemtrace diff --help', held against each process by "
+        "itself;\n"
+        "the status is 1 if one holds and the program itself ended well.",
     .example = "  gpumemtrace run -- python3 train.py\n"
                "  gpumemtrace run -o out/train.%r -- torchrun --nproc-per-node 4 train.py\n"
-               "  gpumemtrace run --simulate -- python3 train.py\n",
+               "  gpumemtrace run --simulate -- python3 train.py\n"
+               "  gpumemtrace run --fail-on 'peak>8G' 'leak>0' -- python3 train.py\n"
+               "  gpumemtrace run --baseline main.json --fail-on 'peak>+5%' -- python3 train.py\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .takes_command = 1,

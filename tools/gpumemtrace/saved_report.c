@@ -201,6 +201,16 @@ static bool read_leaks(struct reading *reading, json_t *root, struct saved_repor
     return true;
 }
 
+static bool read_ooms(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *list;
+    if (!get_list(reading, root, "ooms", &list))
+        return false;
+    report->oom_count = json_array_size(list);
+    return report->oom_count == 0 ||
+           get_text(reading, json_array_get(list, report->oom_count - 1), "verdict", &report->verdict);
+}
+
 static bool read_growth(struct reading *reading, json_t *root, struct saved_report *report)
 {
     json_t *list;
@@ -262,7 +272,7 @@ static bool read_report(struct reading *reading, json_t *root, struct saved_repo
     }
     return read_process(reading, root, report) && read_spaces(reading, root, report) &&
            read_sites(reading, root, report) && read_leaks(reading, root, report) &&
-           read_growth(reading, root, report);
+           read_growth(reading, root, report) && read_ooms(reading, root, report);
 }
 
 /* Takes the descriptor. */

@@ -51,6 +51,8 @@ struct saved_report {
     const char *end;     /* "exited", "killed", "running" */
     bool complete;
     uint64_t duration_ns;
+    size_t oom_count;
+    const char *verdict; /* why the last request was refused; NULL: none was */
     size_t space_count, site_count;
     struct saved_space *spaces;
     struct saved_site *sites;

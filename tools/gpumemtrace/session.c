@@ -47,21 +47,25 @@ static char *glob_pattern(const char *pattern)
     return text;
 }
 
-/* Whether the file is of this session and of a process that is gone without having written its reports. */
-static bool needs_reports(const char *path, const char *token)
+/* The header of a recording of this session; false for any other file. */
+static bool read_header(const char *path, const char *token, struct trace_header *header)
 {
-    struct trace_header header = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ssize_t got = fd < 0 ? -1 : pread(fd, &header, sizeof(header), 0);
+    ssize_t got = fd < 0 ? -1 : pread(fd, header, sizeof(*header), 0);
     if (fd >= 0)
         close(fd);
-    if (got != (ssize_t)sizeof(header) || memcmp(header.magic, TRACE_MAGIC, sizeof(header.magic)) != 0 ||
-        strncmp(header.session, token, sizeof(header.session)) != 0 || header.state != TRACE_RUNNING)
-        return false;
-    header.boot_id[sizeof(header.boot_id) - 1] = 0;
+    return got == (ssize_t)sizeof(*header) &&
+           memcmp(header->magic, TRACE_MAGIC, sizeof(header->magic)) == 0 &&
+           strncmp(header->session, token, sizeof(header->session)) == 0;
+}
+
+/* Whether the process is gone without having written its reports. */
+static bool needs_reports(struct trace_header *header)
+{
+    header->boot_id[sizeof(header->boot_id) - 1] = 0;
     struct process_info process = {
-        .pid = header.pid, .process_start_ticks = header.process_start_ticks, .boot_id = header.boot_id};
-    return !process_is_alive(&process);
+        .pid = header->pid, .process_start_ticks = header->process_start_ticks, .boot_id = header->boot_id};
+    return header->state == TRACE_RUNNING && !process_is_alive(&process);
 }
 
 /* Writes one report whole or not at all: under a name of its own first. 0 or an errno. */
@@ -129,7 +133,7 @@ static void write_kind(const struct report *report, const char *path, bool json)
         complain(path ? path : "report", "%s", strerror(error));
 }
 
-static void write_reports(const char *recording, const char *reports, bool quiet)
+static void write_reports(const char *recording, const char *reports)
 {
     struct rendering rendering;
     char error[512];
@@ -143,29 +147,31 @@ static void write_reports(const char *recording, const char *reports, bool quiet
                        error, sizeof(error)) != 0) {
         complain(recording, "%s", error);
     } else {
-        struct output out;
         if (wants_text)
             write_kind(rendering.report, text, false);
         if (wants_json)
             write_kind(rendering.report, json, true);
-        output_init(&out, STDERR_FILENO);
-        if (!quiet)
-            report_write_summary(rendering.report, &out);
-        output_flush(&out);
         rendering_close(&rendering);
     }
     free(text);
     free(json);
 }
 
-void session_finish(const char *token, const char *pattern, const char *reports, int quiet)
+void session_finish(const char *token, const char *pattern, const char *reports,
+                    void (*each)(const char *recording, void *arg), void *arg)
 {
     glob_t found = {0};
+    struct trace_header header;
     char *names = glob_pattern(pattern);
     if (names && glob(names, 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            if (needs_reports(found.gl_pathv[i], token))
-                write_reports(found.gl_pathv[i], reports, quiet);
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            const char *recording = found.gl_pathv[i];
+            if (!read_header(recording, token, &header))
+                continue;
+            if (needs_reports(&header))
+                write_reports(recording, reports);
+            each(recording, arg);
+        }
     }
     if (names)
         globfree(&found);

@@ -11,8 +11,9 @@
 int session_create(char token[SESSION_TOKEN_BYTES]);
 
 /* Writes the missing reports of the session's recordings whose names match `pattern`, as GPUMEMTRACE_OUTPUT
- * has it; `reports` is GPUMEMTRACE_REPORT or NULL. `quiet`: without the summary line. Problems are told on
+ * has it, and shows each recording to `each`; `reports` is GPUMEMTRACE_REPORT or NULL. Problems are told on
  * stderr. */
-void session_finish(const char *token, const char *pattern, const char *reports, int quiet);
+void session_finish(const char *token, const char *pattern, const char *reports,
+                    void (*each)(const char *recording, void *arg), void *arg);
 
 #endif
