@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import CC, PROGRAMS, SANITIZE, SIMGPU
+from conftest import SANITIZE, SIMGPU
 
 PYTHON = os.environ.get("TORCH_PYTHON") or sys.executable
 TIMEOUT = 600
@@ -23,19 +23,12 @@ pytestmark = [pytest.mark.skipif(not has_torch(), reason="PyTorch is not install
               pytest.mark.skipif(bool(SANITIZE), reason="PyTorch under a sanitizer tells of itself")]
 
 
-@pytest.fixture(scope="module")
-def nvml(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("nvml")
-    subprocess.run([CC, "-shared", "-fPIC", PROGRAMS / "nvml.c", "-o", folder / "libnvidia-ml.so.1"], check=True)
-    return folder
-
-
 @pytest.fixture
-def torch(gmt, nvml):
+def torch(gmt):
     """torch(source, arguments…): runs it, PyTorch's allocator configured by `settings`."""
     def play(source, *arguments, settings="", env=None, **options):
         return gmt.python(source, *arguments, interpreter=PYTHON, timeout=TIMEOUT, **options, env={
-            "LD_LIBRARY_PATH": f"{SIMGPU}:{nvml}", "SIMGPU_FOLDER": SIMGPU, "PYTORCH_CUDA_ALLOC_CONF": settings,
+            "LD_LIBRARY_PATH": SIMGPU, "SIMGPU_FOLDER": SIMGPU, "PYTORCH_CUDA_ALLOC_CONF": settings,
             "PYTORCH_ALLOC_CONF": settings, "GPUMEMTRACE_QUIET": "1", **(env or {})})
     return play
 

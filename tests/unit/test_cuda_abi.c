@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "cuda/abi.h"
+#include "cuda/abi_nvml.h"
 
 struct abi_fact {
     const char *name;
@@ -31,37 +32,55 @@ static const struct abi_fact ours[] = {
 };
 /* clang-format on */
 
-static void test_our_headers_agree_with_the_toolkit(void **state)
+static const struct abi_fact ours_of_nvml[] = {
+/* clang-format off */
+#include "abi/nvml_facts.h"
+    /* clang-format on */
+};
+
+/* Every fact of ours, against the list of the same name in the library; skips where that is empty. */
+static void compare(const char *list, const struct abi_fact *facts, size_t count, const char *otherwise)
 {
-    (void)state;
     const char *build = getenv("GPUMEMTRACE_BUILD");
     char path[4096];
     snprintf(path, sizeof path, "%s/simgpu/abi_facts.so", build ? build : "build");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         fail_msg("%s", dlerror());
-    const struct abi_fact *theirs = dlsym(library, "abi_facts");
+    const struct abi_fact *theirs = dlsym(library, list);
     const int *version = dlsym(library, "abi_facts_version");
     assert_non_null(theirs);
     assert_non_null(version);
     if (!theirs->name) {
-        print_message("skipped: %s\n", *version ? "the toolkit is older than CUDA 13.0" : "no cuda.h here");
+        print_message("skipped: %s\n", *version ? otherwise : "no cuda.h here");
         skip();
     }
-    size_t count = sizeof ours / sizeof *ours;
     for (size_t i = 0; i < count; i++) {
         assert_non_null(theirs[i].name);
-        assert_string_equal(ours[i].name, theirs[i].name);
-        if (ours[i].value != theirs[i].value)
-            fail_msg("%s: ours %llu, NVIDIA's %llu", ours[i].name, ours[i].value, theirs[i].value);
+        assert_string_equal(facts[i].name, theirs[i].name);
+        if (facts[i].value != theirs[i].value)
+            fail_msg("%s: ours %llu, NVIDIA's %llu", facts[i].name, facts[i].value, theirs[i].value);
     }
     assert_null(theirs[count].name);
     print_message("%zu facts agree with CUDA %d\n", count, *version);
     dlclose(library);
 }
 
+static void test_our_headers_agree_with_the_toolkit(void **state)
+{
+    (void)state;
+    compare("abi_facts", ours, sizeof ours / sizeof *ours, "the toolkit is older than CUDA 13.0");
+}
+
+static void test_our_nvml_header_agrees_with_the_toolkit(void **state)
+{
+    (void)state;
+    compare("nvml_facts", ours_of_nvml, sizeof ours_of_nvml / sizeof *ours_of_nvml, "no nvml.h here");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_our_headers_agree_with_the_toolkit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_our_headers_agree_with_the_toolkit),
+                                       cmocka_unit_test(test_our_nvml_header_agrees_with_the_toolkit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

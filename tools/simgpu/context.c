@@ -2,6 +2,7 @@
  * Contexts: made and ended, a stack of them for each thread, and the primary one of each device. A context
  * that was ended stays readable while it stands on a thread's stack, so that the thread can be told so.
  */
+#include "code.h"
 #include "entry.h"
 
 #include <stdlib.h>
@@ -72,6 +73,7 @@ void context_stop(struct context *context)
         handle_teardown(context->handles);
     while (context->blocks)
         block_end(context->blocks);
+    code_end_in(context);
     physical_give(context->device, (simgpu_context_bytes() + GRANULE - 1) / GRANULE);
     context->alive = false;
 }

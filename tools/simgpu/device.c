@@ -94,6 +94,14 @@ static const struct attribute attributes[] = {
 #define ATTRIBUTE_LAST       147
 #define ATTRIBUTE_PCI_BUS_ID 33
 
+CUuuid device_uuid(int ordinal)
+{
+    CUuuid uuid;
+    for (int byte = 0; byte < 16; byte++)
+        uuid.bytes[byte] = (char)(0x51 * (byte + 1) + ordinal);
+    return uuid;
+}
+
 CUresult devices_make(void)
 {
     device_count = simgpu_device_count();
@@ -102,8 +110,7 @@ CUresult devices_make(void)
         device->ordinal = i;
         device->memory = simgpu_memory_bytes() / GRANULE;
         snprintf(device->name, sizeof device->name, "Simulated GPU");
-        for (int byte = 0; byte < 16; byte++)
-            device->uuid.bytes[byte] = (char)(0x51 * (byte + 1) + i);
+        device->uuid = device_uuid(i);
         uint64_t size = device->memory * GRANULE * WINDOW_FACTOR;
         for (size = size < WINDOW_LEAST ? WINDOW_LEAST : size; !device->window && size >= GRANULE; size /= 2)
             device->window = window_new(size, device, true);

@@ -1,7 +1,8 @@
 /*
  * Beginning and end of every call, the configuration, and failures on demand.
  *
- * SIMGPU_DEVICES (1), SIMGPU_MEMORY (8G) and SIMGPU_CONTEXT (256M) per device, SIMGPU_VERBOSE, and
+ * SIMGPU_DEVICES (1), SIMGPU_MEMORY (8G) and SIMGPU_CONTEXT (256M) per device, SIMGPU_SHARED (a file through
+ * which processes share the devices' memory, see physical.c), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and
  * SIMGPU_FAIL, a list of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one)
  * does nothing and returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
  */

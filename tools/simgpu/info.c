@@ -1,6 +1,7 @@
 /* Questions about memory: how much is free, what an address belongs to. */
 #include "entry.h"
 #include "memory.h"
+#include "physical.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@ static CUresult memory_info(size_t *free_bytes, size_t *total_bytes)
     const struct device *device = context_current()->device;
     if (!free_bytes || !total_bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    *free_bytes = (device->memory - device->used) * GRANULE;
+    *free_bytes = (device->memory - physical_used(device)) * GRANULE;
     *total_bytes = device->memory * GRANULE;
     return CUDA_SUCCESS;
 }

@@ -1,16 +1,21 @@
 /*
- * Modules, libraries, functions and kernels: only their handles exist. Any image loads, any name is found in
- * it, and a launch does nothing but say so where SIMGPU_VERBOSE asks for it.
+ * Modules, libraries, functions and kernels: only their handles exist, and what their code takes of the
+ * device's memory (code.h). Any image loads, any name is found in it, and a launch does nothing but say so
+ * where SIMGPU_VERBOSE asks for it.
  */
 #include "entry.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "capture.h"
+#include "code.h"
 #include "graph.h"
 #include "module.h"
+
+enum { CU_MODULE_EAGER_LOADING = 1, CU_MODULE_LAZY_LOADING = 2 };
 
 #define NAME_ROOM       96
 #define ATTRIBUTE_COUNT 16 /* of CUfunction_attribute */
@@ -23,9 +28,10 @@ struct function {
     struct function *next;
 };
 
-struct module {
+struct module { /* or library */
     struct handle handle;
     struct function *functions;
+    uint64_t bytes; /* of its image */
 };
 
 /* The kernel or function of a module or library by that name; made on first use. */
@@ -56,28 +62,46 @@ void module_end(void *object)
         module->functions = function->next;
         handle_end(function, sizeof *function);
     }
+    code_end(module);
     handle_end(module, sizeof *module);
 }
 
-static CUresult load(void **out, const void *image, enum handle_type type)
+/* Its code is wanted in the current context; a library's may be loaded without one. */
+static CUresult need_code(const struct module *module)
 {
-    if (!out || !image)
+    struct context *context = context_current();
+    return context && context_state() == CUDA_SUCCESS ? code_load(module, module->bytes, context)
+                                                      : CUDA_SUCCESS;
+}
+
+static CUresult load_bytes(void **out, uint64_t bytes, enum handle_type type)
+{
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     struct module *module =
         handle_new(type, sizeof *module, type == HANDLE_MODULE ? context_current() : NULL);
     if (!module)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = module;
-    return CUDA_SUCCESS;
+    module->bytes = bytes;
+    CUresult result = code_is_lazy() ? CUDA_SUCCESS : need_code(module);
+    if (result == CUDA_SUCCESS)
+        *out = module;
+    else
+        module_end(module);
+    return result;
+}
+
+static CUresult load(void **out, const void *image, enum handle_type type)
+{
+    return image ? load_bytes(out, code_image_bytes(image), type) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult load_file(void **out, const char *path, enum handle_type type)
 {
-    FILE *file = path ? fopen(path, "rb") : NULL;
-    if (!file)
-        return path ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
-    fclose(file);
-    return load(out, path, type);
+    struct stat file;
+    if (!path)
+        return CUDA_ERROR_INVALID_VALUE;
+    return stat(path, &file) ? CUDA_ERROR_FILE_NOT_FOUND : load_bytes(out, (uint64_t)file.st_size, type);
 }
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)
@@ -124,6 +148,9 @@ static CUresult find(void **out, void *handle, enum handle_type owner, enum hand
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out || !name)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = type == HANDLE_FUNCTION ? need_code(module) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
     *out = function_named(module, type, name);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -153,7 +180,7 @@ EXPORT CUresult cuModuleGetLoadingMode(unsigned int *mode)
 {
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    *mode = 1; /* eager */
+    *mode = code_is_lazy() ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -274,6 +301,8 @@ static CUresult launch(const void *handle, const struct shape *shape, CUstream s
     const struct function *function = launchable(handle);
     struct stream *stream;
     CUresult result = function ? stream_for_work(stream_handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = need_code(function->module);
     if (result != CUDA_SUCCESS)
         return result;
     for (int i = 0; i < 3; i++)

@@ -1,4 +1,4 @@
-# The simulated GPU: build/simgpu/libcuda.so.1 and the runtime on top of it, and what its tests need.
+# The simulated GPU: build/simgpu/libcuda.so.1, the runtime on top of it, NVML beside it, and what its tests need.
 #
 # NVIDIA's driver calls its own functions directly. got/libcuda.so.1 is the same driver, but reaches its own exports
 # through the dynamic linker, as some versions do: an interposer then meets itself.
@@ -15,7 +15,7 @@ RUNTIME_VERSION_13 := 13000
 
 simgpu: $(BUILD)/simgpu/libcuda.so.1 $(BUILD)/simgpu/libcuda.so $(BUILD)/simgpu/got/libcuda.so.1 \
 	$(RUNTIME_VERSIONS:%=$(BUILD)/simgpu/libcudart.so.%) $(BUILD)/simgpu/libcudart.so \
-	$(BUILD)/simgpu/libcudart_static.a $(BUILD)/simgpu/abi_facts.so
+	$(BUILD)/simgpu/libcudart_static.a $(BUILD)/simgpu/libnvidia-ml.so.1 $(BUILD)/simgpu/abi_facts.so
 
 $(BUILD)/sim/%.o: %.c
 	@mkdir -p $(@D)
@@ -28,6 +28,10 @@ $(BUILD)/simgpu/libcuda.so.1: $(SIM_OBJECTS) $(OLD_LIBC_FILES)
 $(BUILD)/simgpu/got/libcuda.so.1: $(SIM_OBJECTS) $(OLD_LIBC_FILES)
 	@mkdir -p $(@D)
 	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -lpthread -o $@
+
+$(BUILD)/simgpu/libnvidia-ml.so.1: $(call objects,sim,$(sort $(wildcard tools/simgpu/nvml/*.c)))
+	@mkdir -p $(@D)
+	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic $^ -ldl -o $@
 
 $(BUILD)/simgpu/libcuda.so: $(BUILD)/simgpu/libcuda.so.1
 	ln -sf libcuda.so.1 $@
@@ -62,7 +66,7 @@ $(BUILD)/simgpu/libcudart_static.a: $(call objects,cudart_static,$(RUNTIME_SOURC
 	$(AR) rcs $@ $(BUILD)/cudart_static/cudart.o
 
 # NVIDIA's own facts, for test_cuda_abi; empty where no toolkit is installed.
-$(BUILD)/simgpu/abi_facts.so: tests/unit/abi/facts.c tests/unit/abi/facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
+$(BUILD)/simgpu/abi_facts.so: tests/unit/abi/facts.c tests/unit/abi/facts.h tests/unit/abi/nvml_facts.h src/cuda/abi_errors.h src/cuda/abi_formats.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -w -Isrc -fPIC -shared $< -o $@ $(addprefix -I,$(wildcard $(CUDA_HOME)/include))
 

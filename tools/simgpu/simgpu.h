@@ -177,7 +177,7 @@ struct block *block_on(struct span *span, uint64_t address, uint64_t bytes, enum
 void block_end(struct block *block);
 void block_own(struct block *block, struct context *context);
 
-/* Physical memory: false when the device has no `granules` left. */
+/* Physical memory (physical.h): false when the device has no `granules` left. */
 bool physical_take(struct device *device, uint64_t granules);
 void physical_give(struct device *device, uint64_t granules);
 
@@ -187,7 +187,7 @@ struct device {
     int ordinal;
     char name[64];
     CUuuid uuid;
-    uint64_t memory, used; /* granules */
+    uint64_t memory, used; /* granules; used by this process */
     struct window *window;
     struct window *low;
     struct context *primary; /* made on first use, kept for the life of the process */
@@ -221,6 +221,7 @@ extern struct device devices[MAX_DEVICES];
 extern int device_count;
 
 struct device *device_get(CUdevice ordinal); /* NULL: no such device */
+CUuuid device_uuid(int ordinal);             /* before devices are made, too */
 
 /* The context that the calling thread's work and memory belong to, not checked for life; NULL when there is
  * none. */

@@ -44,3 +44,19 @@ const int abi_facts_version = 0;
 #ifndef FOUND
 const struct abi_fact abi_facts[] = {{NULL, 0}};
 #endif
+
+/* NVML's header is a part of its own, which not every toolkit has. */
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+#undef VALUE
+#undef SIZE
+#undef OFFSET
+#define VALUE(constant)     {#constant, (unsigned long long)(constant)},
+#define SIZE(type)          {"sizeof(" #type ")", sizeof(type)},
+#define OFFSET(type, field) {"offsetof(" #type ", " #field ")", offsetof(type, field)},
+const struct abi_fact nvml_facts[] = {
+#include "nvml_facts.h"
+    {NULL, 0}};
+#else
+const struct abi_fact nvml_facts[] = {{NULL, 0}};
+#endif

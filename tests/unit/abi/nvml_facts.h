@@ -1,0 +1,23 @@
+/* As facts.h, of src/cuda/abi_nvml.h. */
+/* clang-format off */
+VALUE(NVML_SUCCESS)
+VALUE(NVML_ERROR_UNINITIALIZED)
+VALUE(NVML_ERROR_INVALID_ARGUMENT)
+VALUE(NVML_ERROR_NOT_SUPPORTED)
+VALUE(NVML_ERROR_NOT_FOUND)
+VALUE(NVML_ERROR_INSUFFICIENT_SIZE)
+VALUE(NVML_ERROR_DRIVER_NOT_LOADED)
+VALUE(NVML_INIT_FLAG_NO_ATTACH)
+VALUE(NVML_VALUE_NOT_AVAILABLE)
+SIZE(nvmlReturn_t)
+SIZE(nvmlDevice_t)
+SIZE(nvmlMemory_t)
+OFFSET(nvmlMemory_t, total)
+OFFSET(nvmlMemory_t, free)
+OFFSET(nvmlMemory_t, used)
+SIZE(nvmlProcessInfo_t)
+OFFSET(nvmlProcessInfo_t, pid)
+OFFSET(nvmlProcessInfo_t, usedGpuMemory)
+OFFSET(nvmlProcessInfo_t, gpuInstanceId)
+OFFSET(nvmlProcessInfo_t, computeInstanceId)
+/* clang-format on */
