@@ -3,6 +3,7 @@
 # NVIDIA's driver calls its own functions directly. got/libcuda.so.1 is the same driver, but reaches its own exports
 # through the dynamic linker, as some versions do: an interposer then meets itself.
 CUDA_HOME ?= /usr/local/cuda
+OBJCOPY   ?= objcopy
 
 SIM_SOURCES := $(sort $(wildcard tools/simgpu/*.c))
 SIM_OBJECTS := $(call objects,sim,$(SIM_SOURCES))
@@ -61,7 +62,7 @@ $(BUILD)/cudart_static/%.o: %.c
 $(BUILD)/simgpu/libcudart_static.a: $(call objects,cudart_static,$(RUNTIME_SOURCES))
 	@mkdir -p $(@D)
 	$(LD) -r $^ -o $(BUILD)/cudart_static/cudart.o
-	objcopy --wildcard --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $(BUILD)/cudart_static/cudart.o
+	$(OBJCOPY) --wildcard --keep-global-symbol='cuda*' --keep-global-symbol='__cuda*' $(BUILD)/cudart_static/cudart.o
 	rm -f $@
 	$(AR) rcs $@ $(BUILD)/cudart_static/cudart.o
 
