@@ -17,26 +17,32 @@ struct segment;
 
 /* X(symbol, code in the recording). The values, in their order; a device is stored plus one, 0 for none:
  *
- *   COUNTERS  struct ledger_counters, field by field
- *   SPACE     layer, space, device, struct totals, field by field, how many phases at the peak, and which
- *   SITE      site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's
- * bit HISTORY   site, origin, width_log2, then its cells BLOCK     key, size, born, site, context,
- * references, birth; the oldest first MEMORY    device, time, free, total, tracked bytes POOL      handle,
- * device, time, reserved, used, threshold, peak reserved bytes OOM       time, site, error (32 bits),
- * requested, free, total, live, unused pool bytes, shares, layouts SHARE     site, bytes, blocks LAYOUT
- * allocator, device, time, reserved, allocated, releasable, stranded, largest free bytes, blocks, outside
- * bytes, segments in all, and how many segments and pinners follow LAYOUT_SEGMENT  start, bytes, allocated,
- * releasable, stranded, largest free bytes, blocks, map (2) PINNER    site, stranded bytes, pieces, blocks
- *   SEGMENTS  1: they are kept; of the one that ended last: start, size, users
- *   FRAMEWORK name
- *   FULLEST   device, driver's and framework's bytes, time, event, mapped bytes then and now
- *   SEGMENT   0, or 1 + the number of the FULLEST it is kept for; start, size, site, context, 1: mapped,
- * users, users then, then, birth KEPT_BLOCK  1 + the number of the FULLEST it is kept for, then as BLOCK
- *   PHASE     name, parent plus one or 0, ranges, open ranges, periods, when first, time in all, peak and net
- *             bytes of each layer, when the period began, bytes then of each layer
- *   RANGE     range, phase
- *   PHASE_SITE  phase, site, most and net bytes, period, bytes at its beginning
- *   STEPS     how many, origin, width_log2, then the cells of their history
+ * - COUNTERS: struct ledger_counters, field by field
+ * - SPACE: layer, space, device; struct totals, field by field; how many phases at the peak, and which
+ * - SITE: site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's bit
+ * - HISTORY: site, origin, width_log2, the number of its last cell, then its cells
+ * - BLOCK: key, size, born, site, context, references, birth; the oldest first
+ * - MEMORY: device; latest, first and fullest sample, each time, free, total, tracked bytes; contexts and
+ *   their bytes, loads of code and their bytes; NVML's time, own and all bytes
+ * - POOL: handle, device, time, reserved, used, threshold, peak reserved bytes
+ * - OOM: time, site, error (32 bits), requested, free, total, live, unused pool bytes, shares, layouts,
+ *   driver's bytes, time of the answer, freed and ended bytes
+ * - SHARE: site, bytes, blocks
+ * - LAYOUT: allocator, device, time, reserved, allocated, releasable, stranded, largest free bytes, blocks,
+ *   outside bytes, segments in all, and how many segments and pinners follow
+ * - LAYOUT_SEGMENT: start, bytes, allocated, releasable, stranded, largest free bytes, blocks, map (2)
+ * - PINNER: site, stranded bytes, pieces, blocks
+ * - SEGMENTS: 1: they are kept; of the one that ended last: start, size, users
+ * - FRAMEWORK: name
+ * - FULLEST: device, driver's and framework's bytes, time, event, mapped bytes then and now
+ * - SEGMENT: 0, or 1 + the number of the FULLEST it is kept for; start, size, site, context, 1: mapped,
+ *   users, users then, then, birth
+ * - KEPT_BLOCK: 1 + the number of the FULLEST it is kept for, then as BLOCK
+ * - PHASE: name, parent plus one or 0, ranges, open ranges, periods, when first, time in all, peak and net
+ *   bytes of each layer, when the period began, bytes then of each layer
+ * - RANGE: range, phase
+ * - PHASE_SITE: phase, site, most and net bytes, period, bytes at its beginning
+ * - STEPS: how many, origin, width_log2, the number of the last cell, then the cells of their history
  */
 #define LEDGER_STATES(X)                                                                                     \
     X(COUNTERS, 1)                                                                                           \
