@@ -6,20 +6,33 @@ const struct ledger_counters *ledger_counters(const struct ledger *ledger)
     return &ledger->counters;
 }
 
+/* One that has not changed since the space's peak holds what it held then. */
+static struct share_at_peak share_at_peak(const struct share_at_peak *noted, const struct space_record *space,
+                                          const struct site_record *site)
+{
+    if (noted->epoch == space->epoch)
+        return *noted;
+    return (struct share_at_peak){.bytes = site->totals.live_bytes, .blocks = site->totals.live_blocks};
+}
+
 struct site_totals ledger_site(const struct ledger *ledger, uint32_t id)
 {
     const struct site_record *site = list_at(&ledger->sites, id);
     if (site == NULL || site->space == NULL)
         return (struct site_totals){0};
-    /* Unchanged since the space's peak: it holds what it held then. */
-    bool noted = site->epoch == site->space->epoch;
+    struct share_at_peak at_peak = share_at_peak(&site->at_peak, site->space, site);
+    struct share_at_peak at_whole = {0};
+    if (site->space->in_whole)
+        at_whole = share_at_peak(&site->at_whole_peak, &ledger->whole, site);
     return (struct site_totals){
         .totals = site->totals,
         .failed = site->failed,
         .first_time_ns = site->first_time_ns,
         .last_time_ns = site->last_time_ns,
-        .bytes_at_peak = noted ? site->bytes_at_peak : site->totals.live_bytes,
-        .blocks_at_peak = noted ? site->blocks_at_peak : site->totals.live_blocks,
+        .bytes_at_peak = at_peak.bytes,
+        .blocks_at_peak = at_peak.blocks,
+        .bytes_at_whole_peak = at_whole.bytes,
+        .blocks_at_whole_peak = at_whole.blocks,
     };
 }
 
@@ -32,6 +45,16 @@ const struct ledger_space *ledger_space(const struct ledger *ledger, size_t inde
 {
     const struct space_record *space = index < UINT32_MAX ? list_at(&ledger->spaces, (uint32_t)index) : NULL;
     return space == NULL ? NULL : &space->is;
+}
+
+const struct ledger_space *ledger_whole(const struct ledger *ledger)
+{
+    return ledger->whole.in_whole ? &ledger->whole.is : NULL;
+}
+
+size_t ledger_site_limit(const struct ledger *ledger)
+{
+    return ledger->sites.count;
 }
 
 size_t ledger_oom_count(const struct ledger *ledger)

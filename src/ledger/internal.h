@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "ledger/history.h"
 #include "ledger/ledger.h"
+#include "ledger/summits.h"
 
 struct block_entry {
     struct block block;
@@ -15,19 +16,27 @@ struct block_entry {
 };
 
 struct space_record {
-    struct ledger_space is;
-    uint64_t epoch; /* how often its peak was raised */
+    struct ledger_space is; /* comes first */
+    uint64_t epoch;         /* how often its peak was raised */
+    bool in_whole;          /* its blocks are the whole's, too (struct ledger) */
+    struct summits summits;
+};
+
+/* What a site held at a space's peak. */
+struct share_at_peak {
+    uint64_t epoch; /* of the space, when the others were noted */
+    uint64_t bytes, blocks;
 };
 
 struct site_record {
     struct space_record *space; /* NULL until the site's first event */
     struct totals totals;
     enum layer layer;
-    uint32_t user;  /* a framework's: its bit in struct segment; 0 before its first block */
-    uint64_t epoch; /* of its space, when the two fields below were noted */
-    uint64_t bytes_at_peak, blocks_at_peak;
+    uint32_t user; /* a framework's: its bit in struct segment; 0 before its first block */
+    struct share_at_peak at_peak, at_whole_peak;
     uint64_t failed, first_time_ns, last_time_ns;
     struct history *history; /* from the second allocation on; NULL before, and when memory ran out */
+    uint64_t stamp, scratch; /* summits.c's own, while it works: nothing to be saved */
 };
 
 /* Of segments.h. */
@@ -63,8 +72,11 @@ struct ledger {
     struct ledger_counters counters;
     struct block_entry *blocks;
     struct pool block_pool;
-    struct list sites;   /* struct site_record, by catalog id */
-    struct list spaces;  /* struct space_record */
+    struct list sites;  /* struct site_record, by catalog id */
+    struct list spaces; /* struct space_record */
+    /* The driver layer's device memory of all devices together, from the second device on. */
+    struct space_record whole;
+    uint64_t stamp;      /* the latest that summits.c gave */
     struct list ooms;    /* struct oom */
     uint32_t unanswered; /* of them: nothing of that size was granted since */
     struct list devices; /* struct device_figures */
@@ -76,6 +88,8 @@ struct ledger {
 /* For restore.c, of a ledger to which no event was applied. NULL without memory, and for what cannot be: a
  * space that is there already, a site that the catalog does not know, a block whose key is taken. */
 struct space_record *ledger_restore_space(struct ledger *ledger, const struct ledger_space *space);
+/* The whole's, which needs two devices. */
+struct space_record *ledger_restore_whole(struct ledger *ledger, const struct ledger_space *space);
 struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id);
 struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth);
 

@@ -3,7 +3,8 @@
  *
  * The peak is kept without ever walking the sites. A space's epoch is the number of times its peak was
  * raised. A site that changes for the first time since then notes what it held ("at peak") before the change;
- * a site that has not changed since holds now what it held then.
+ * a site that has not changed since holds now what it held then. So it is for the peak of all devices
+ * together, once there is a second one.
  */
 #include "ledger/ledger.h"
 
@@ -73,6 +74,38 @@ static struct block_entry *find_block(const struct ledger *ledger, uint64_t key)
     return entry;
 }
 
+static bool is_device_memory(const struct space_record *space)
+{
+    return space->is.layer == LAYER_DRIVER && space->is.kind == SPACE_DEVICE;
+}
+
+/* What happened on the only device so far is what happened on all. */
+static void begin_whole(struct ledger *ledger, struct space_record *first)
+{
+    struct space_record *whole = &ledger->whole;
+    whole->is = first->is;
+    whole->is.device = -1;
+    whole->epoch = first->epoch;
+    whole->in_whole = first->in_whole = true;
+    summits_copy(ledger, &whole->summits, &first->summits);
+    for (uint32_t i = 0; i < ledger->sites.count; i++) {
+        struct site_record *site = list_at(&ledger->sites, i);
+        if (site->space == first)
+            site->at_whole_peak = site->at_peak;
+    }
+}
+
+/* A space of device memory that is new. */
+static void join_whole(struct ledger *ledger, struct space_record *joining)
+{
+    for (uint32_t i = 0; i < ledger->spaces.count && !ledger->whole.in_whole; i++) {
+        struct space_record *space = list_at(&ledger->spaces, i);
+        if (space != joining && is_device_memory(space))
+            begin_whole(ledger, space);
+    }
+    joining->in_whole = ledger->whole.in_whole;
+}
+
 static uint32_t space_index(struct ledger *ledger, const struct site_key *key)
 {
     enum layer layer = family_infos[key->family].layer;
@@ -88,6 +121,8 @@ static uint32_t space_index(struct ledger *ledger, const struct site_key *key)
     space->is.layer = layer;
     space->is.kind = (enum space_kind)key->space;
     space->is.device = key->device;
+    if (is_device_memory(space))
+        join_whole(ledger, space);
     return index;
 }
 
@@ -116,13 +151,41 @@ static void note_peak(struct totals *totals, uint64_t time_ns)
 }
 
 /* Before any change to a site's live figures. */
-static void keep_share_at_peak(struct site_record *site)
+static void keep_share_at_peak(struct share_at_peak *share, const struct space_record *space,
+                               const struct site_record *site)
 {
-    if (site->epoch == site->space->epoch)
+    if (share->epoch == space->epoch)
         return;
-    site->epoch = site->space->epoch;
-    site->bytes_at_peak = site->totals.live_bytes;
-    site->blocks_at_peak = site->totals.live_blocks;
+    *share = (struct share_at_peak){space->epoch, site->totals.live_bytes, site->totals.live_blocks};
+}
+
+static void add_to_space(struct ledger *ledger, struct space_record *space, uint32_t id, uint64_t bytes,
+                         uint64_t time_ns)
+{
+    summits_note(ledger, space, id, bytes, true, time_ns);
+    space->is.totals.live_bytes += bytes;
+    space->is.totals.live_blocks++;
+    if (space->is.totals.live_bytes <= space->is.totals.peak_bytes)
+        return;
+    note_peak(&space->is.totals, time_ns);
+    space->epoch++;
+    if ((ledger->phases.active_count | space->is.peak_phase_count) != 0)
+        phases_at_peak(ledger, &space->is);
+}
+
+static void subtract_from_space(struct ledger *ledger, struct space_record *space, uint32_t id,
+                                uint64_t bytes, uint64_t time_ns)
+{
+    summits_note(ledger, space, id, -bytes, false, time_ns);
+    space->is.totals.live_bytes -= bytes;
+    space->is.totals.live_blocks--;
+}
+
+static void keep_shares_at_peaks(const struct ledger *ledger, struct site_record *site)
+{
+    keep_share_at_peak(&site->at_peak, site->space, site);
+    if (site->space->in_whole)
+        keep_share_at_peak(&site->at_whole_peak, &ledger->whole, site);
 }
 
 /* Before any change to a site's living bytes. */
@@ -142,22 +205,16 @@ static void follow_in_phases(struct ledger *ledger, uint32_t id, const struct si
 static void add_live(struct ledger *ledger, uint32_t id, struct site_record *site, uint64_t bytes,
                      uint64_t time_ns)
 {
-    struct space_record *space = site->space;
     uint64_t before = site->totals.live_bytes;
-    keep_share_at_peak(site);
+    keep_shares_at_peaks(ledger, site);
+    add_to_space(ledger, site->space, id, bytes, time_ns);
+    if (site->space->in_whole)
+        add_to_space(ledger, &ledger->whole, id, bytes, time_ns);
     note_change(site, time_ns, before + bytes);
     site->totals.live_bytes += bytes;
     site->totals.live_blocks++;
     if (site->totals.live_bytes > site->totals.peak_bytes)
         note_peak(&site->totals, time_ns);
-    space->is.totals.live_bytes += bytes;
-    space->is.totals.live_blocks++;
-    if (space->is.totals.live_bytes > space->is.totals.peak_bytes) {
-        note_peak(&space->is.totals, time_ns);
-        space->epoch++;
-        if ((ledger->phases.active_count | space->is.peak_phase_count) != 0)
-            phases_at_peak(ledger, &space->is);
-    }
     follow_in_phases(ledger, id, site, before);
 }
 
@@ -165,12 +222,13 @@ static void subtract_live(struct ledger *ledger, uint32_t id, struct site_record
                           uint64_t time_ns)
 {
     uint64_t before = site->totals.live_bytes;
-    keep_share_at_peak(site);
+    keep_shares_at_peaks(ledger, site);
+    subtract_from_space(ledger, site->space, id, bytes, time_ns);
+    if (site->space->in_whole)
+        subtract_from_space(ledger, &ledger->whole, id, bytes, time_ns);
     note_change(site, time_ns, before - bytes);
     site->totals.live_bytes -= bytes;
     site->totals.live_blocks--;
-    site->space->is.totals.live_bytes -= bytes;
-    site->space->is.totals.live_blocks--;
     follow_in_phases(ledger, id, site, before);
 }
 
@@ -438,9 +496,21 @@ struct space_record *ledger_restore_space(struct ledger *ledger, const struct le
             return NULL;
     }
     struct space_record *record = list_reach(&ledger->spaces, ledger->spaces.count);
-    if (record != NULL)
-        record->is = *space;
+    if (record == NULL)
+        return NULL;
+    record->is = *space;
+    if (is_device_memory(record))
+        join_whole(ledger, record);
     return record;
+}
+
+struct space_record *ledger_restore_whole(struct ledger *ledger, const struct ledger_space *space)
+{
+    struct space_record *whole = &ledger->whole;
+    if (!whole->in_whole)
+        return NULL;
+    whole->is = *space;
+    return whole;
 }
 
 struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id)

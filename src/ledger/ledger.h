@@ -46,9 +46,10 @@ struct totals {
 
 struct site_totals {
     struct totals totals;
-    uint64_t failed;                        /* refused allocations */
-    uint64_t first_time_ns, last_time_ns;   /* of its allocations */
-    uint64_t bytes_at_peak, blocks_at_peak; /* at the moment of its space's peak */
+    uint64_t failed;                                    /* refused allocations */
+    uint64_t first_time_ns, last_time_ns;               /* of its allocations */
+    uint64_t bytes_at_peak, blocks_at_peak;             /* at the moment of its space's peak */
+    uint64_t bytes_at_whole_peak, blocks_at_whole_peak; /* … and of that of all devices together */
 };
 
 #define PEAK_PHASES_MAX 4
@@ -170,6 +171,25 @@ const struct ledger_counters *ledger_counters(const struct ledger *ledger);
 struct site_totals ledger_site(const struct ledger *ledger, uint32_t site);
 size_t ledger_space_count(const struct ledger *ledger);
 const struct ledger_space *ledger_space(const struct ledger *ledger, size_t index);
+/* The device memory of the driver layer on all devices together, as a space without a device. NULL while
+ * there is but one device, whose space is the whole. */
+const struct ledger_space *ledger_whole(const struct ledger *ledger);
+
+/* What a peak would have been. */
+struct peak_without {
+    uint64_t bytes;   /* exactly, or: at most */
+    uint64_t time_ns; /* when; 0 unless exact */
+    bool exact;
+};
+
+/* The peak of a space of this ledger's, had no site with without[id] held anything; by the ids of all sites
+ * that an event named. It is exact where it is above half of the peak, unless the program was so irregular
+ * that its high moments could not all be kept (ledger/summits.h). bytes[id] becomes what each site did hold
+ * at that moment (without all sense where it is not exact). O(sites + what was kept). */
+struct peak_without ledger_peak_without(const struct ledger *ledger, const struct ledger_space *space,
+                                        const bool *without, uint64_t *bytes);
+/* How long the two arrays are at least. */
+size_t ledger_site_limit(const struct ledger *ledger);
 size_t ledger_oom_count(const struct ledger *ledger);
 const struct oom *ledger_oom(const struct ledger *ledger, size_t index);
 /* One per device that anything is known of: all of it, and the latest sample. */

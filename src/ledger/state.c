@@ -13,7 +13,7 @@
 _Static_assert(sizeof(struct block) == 40, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct totals) == 64, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct ledger_counters) == 64, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct site_record) == 136, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct site_record) == 176, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct oom) == 120, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and
 _Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct fullest) == 88, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct ledger_space) == 104, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct summits) == 40, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct program_phase) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct phase_site) == 24, "a new field is to be saved and restored");
 _Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4, "the longest item fits");
@@ -53,19 +54,56 @@ static void save_counters(const struct saving *saving)
     saving->put(saving->arg, STATE_COUNTERS, values, sizeof values / sizeof *values);
 }
 
+static void save_space(const struct saving *saving, enum ledger_state_kind kind,
+                       const struct ledger_space *space)
+{
+    enum { TOTALS = sizeof(struct totals) / sizeof(uint64_t) };
+    uint64_t values[3 + TOTALS + 1 + PEAK_PHASES_MAX] = {(uint64_t)space->layer, (uint64_t)space->kind,
+                                                         device_value(space->device)};
+    memcpy(values + 3, &space->totals, sizeof space->totals);
+    values[3 + TOTALS] = space->peak_phase_count;
+    for (uint32_t k = 0; k < space->peak_phase_count; k++)
+        values[3 + TOTALS + 1 + k] = space->peak_phases[k];
+    saving->put(saving->arg, kind, values, sizeof values / sizeof *values);
+}
+
 static void save_spaces(const struct saving *saving)
 {
-    for (uint32_t i = 0; i < saving->ledger->spaces.count; i++) {
-        const struct ledger_space *space = ledger_space(saving->ledger, i);
-        enum { TOTALS = sizeof(struct totals) / sizeof(uint64_t) };
-        uint64_t values[3 + TOTALS + 1 + PEAK_PHASES_MAX] = {(uint64_t)space->layer, (uint64_t)space->kind,
-                                                             device_value(space->device)};
-        memcpy(values + 3, &space->totals, sizeof space->totals);
-        values[3 + TOTALS] = space->peak_phase_count;
-        for (uint32_t k = 0; k < space->peak_phase_count; k++)
-            values[3 + TOTALS + 1 + k] = space->peak_phases[k];
-        saving->put(saving->arg, STATE_SPACE, values, sizeof values / sizeof *values);
+    for (uint32_t i = 0; i < saving->ledger->spaces.count; i++)
+        save_space(saving, STATE_SPACE, ledger_space(saving->ledger, i));
+    if (ledger_whole(saving->ledger) != NULL)
+        save_space(saving, STATE_WHOLE, ledger_whole(saving->ledger));
+}
+
+/* Changes are small and of either sign. */
+static uint64_t change_value(uint64_t change)
+{
+    return change << 1 ^ (0 - (change >> 63));
+}
+
+static void save_summits_of(const struct saving *saving, uint32_t number, const struct summits *summits)
+{
+    uint64_t pairs[2 * SUMMITS_AT_ONCE];
+    PUT(saving, SUMMITS, number, summits->room, summits->floor, summits->rising, summits->rose_ns);
+    for (uint32_t i = 0, filled = 0; i < summits->count; i++) {
+        const struct summit_entry *entry = &summits->entries[i];
+        bool is_mark = entry->site == SUMMIT_MARK;
+        pairs[filled++] = is_mark ? 0 : (uint64_t)entry->site + 1;
+        pairs[filled++] = is_mark ? entry->bytes + 1 : change_value(entry->bytes);
+        if (filled < 2 * SUMMITS_AT_ONCE && i + 1 < summits->count)
+            continue;
+        saving->put(saving->arg, STATE_SUMMIT, pairs, filled);
+        filled = 0;
     }
+}
+
+static void save_summits(const struct saving *saving)
+{
+    const struct ledger *ledger = saving->ledger;
+    for (uint32_t i = 0; i < ledger->spaces.count; i++)
+        save_summits_of(saving, i, &((const struct space_record *)list_at(&ledger->spaces, i))->summits);
+    if (ledger->whole.in_whole)
+        save_summits_of(saving, ledger->spaces.count, &ledger->whole.summits);
 }
 
 static void save_history(const struct saving *saving, uint32_t site, const struct history *history)
@@ -96,7 +134,9 @@ static void save_sites(const struct saving *saving)
                              site.last_time_ns,
                              site.bytes_at_peak,
                              site.blocks_at_peak,
-                             record->user};
+                             record->user,
+                             site.bytes_at_whole_peak,
+                             site.blocks_at_whole_peak};
         memcpy(values + 1, &site.totals, sizeof site.totals);
         saving->put(saving->arg, STATE_SITE, values, sizeof values / sizeof *values);
         if (record->history != NULL)
@@ -257,4 +297,5 @@ void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg)
     if (ledger->segments.active || ledger->segments.fullest.count > 0)
         save_segments(&saving);
     save_phases(&saving);
+    save_summits(&saving);
 }

@@ -14,12 +14,14 @@
 struct block_entry;
 struct ledger;
 struct segment;
+struct summits;
 
 /* X(symbol, code in the recording). The values, in their order; a device is stored plus one, 0 for none:
  *
  * - COUNTERS: struct ledger_counters, field by field
  * - SPACE: layer, space, device; struct totals, field by field; how many phases at the peak, and which
- * - SITE: site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's bit
+ * - SITE: site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's bit,
+ *   bytes and blocks at the peak of all devices
  * - HISTORY: site, origin, width_log2, the number of its last cell, then its cells
  * - BLOCK: key, size, born, site, context, references, birth; the oldest first
  * - MEMORY: device; latest, first and fullest sample, each time, free, total, tracked bytes; contexts and
@@ -43,6 +45,11 @@ struct segment;
  * - RANGE: range, phase
  * - PHASE_SITE: phase, site, most and net bytes, period, bytes at its beginning
  * - STEPS: how many, origin, width_log2, the number of the last cell, then the cells of their history
+ * - WHOLE: all devices together, as SPACE; behind the spaces
+ * - SUMMITS: number of the space, as they come, or how many there are for the whole; room, floor, 1: rising,
+ *   when it rose; behind the sites
+ * - SUMMIT: the changes and marks of the last SUMMITS, up to SUMMITS_AT_ONCE: 0 and a time plus one, or site
+ * plus one and twice its change, or one less than twice what it fell by
  */
 #define LEDGER_STATES(X)                                                                                     \
     X(COUNTERS, 1)                                                                                           \
@@ -65,13 +72,17 @@ struct segment;
     X(PHASE, 18)                                                                                             \
     X(RANGE, 19)                                                                                             \
     X(PHASE_SITE, 20)                                                                                        \
-    X(STEPS, 21)
+    X(STEPS, 21)                                                                                             \
+    X(WHOLE, 22)                                                                                             \
+    X(SUMMITS, 23)                                                                                           \
+    X(SUMMIT, 24)
 
 #define AS_STATE(symbol, code) STATE_##symbol = code,
 enum ledger_state_kind { LEDGER_STATES(AS_STATE) };
 #undef AS_STATE
 
-#define LEDGER_STATE_VALUES_MAX 128    /* of one item */
+#define LEDGER_STATE_VALUES_MAX 128 /* of one item */
+#define SUMMITS_AT_ONCE         60
 #define LAYOUT_MAP_CHARACTERS   ".-+#" /* of struct layout_segment: two bits a character, 32 in a value */
 
 typedef void ledger_put_state(void *arg, enum ledger_state_kind kind, const uint64_t *values, uint32_t count);
@@ -92,6 +103,7 @@ struct ledger_restoring {
     uint32_t pinners_left;
     struct block_entry **kept_block; /* the end of the list that is being made */
     struct segment **kept_segment;
+    struct summits *summits;
     uint32_t kept_blocks_of, kept_segments_of; /* 1 + the FULLEST whose lists those are */
 };
 

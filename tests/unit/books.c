@@ -194,7 +194,7 @@ static void assert_ooms_equal(const struct oom *left, const struct oom *right)
 /* Structs of 64-bit numbers alone have no padding, so their bytes can be compared. */
 _Static_assert(sizeof(struct ledger_counters) == 8 * sizeof(uint64_t), "no padding");
 _Static_assert(sizeof(struct totals) == 8 * sizeof(uint64_t), "no padding");
-_Static_assert(sizeof(struct site_totals) == 13 * sizeof(uint64_t), "no padding");
+_Static_assert(sizeof(struct site_totals) == 15 * sizeof(uint64_t), "no padding");
 
 static void assert_layouts_equal(const struct layout *left, const struct layout *right, size_t count)
 {

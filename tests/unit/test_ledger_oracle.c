@@ -29,6 +29,7 @@ struct naive {
     size_t block_count;
     struct naive_site sites[HAPPENINGS_SITES];
     struct naive_space spaces[SPACES_MAX];
+    struct totals whole; /* of device memory of the driver layer, all devices together */
     size_t space_count;
     struct ledger_counters counters;
     struct memory_sample memory[3];
@@ -179,6 +180,29 @@ static void refuse(const struct event *event)
                                                  .shares = shares};
 }
 
+static bool is_in_whole(const struct naive_site *site)
+{
+    return site->space->is.layer == LAYER_DRIVER && site->space->is.kind == SPACE_DEVICE;
+}
+
+static void add_up_whole(uint64_t time_ns)
+{
+    naive.whole.live_bytes = 0;
+    for (uint32_t i = 0; i < HAPPENINGS_SITES; i++)
+        naive.whole.live_bytes += is_in_whole(&naive.sites[i]) ? naive.sites[i].totals.totals.live_bytes : 0;
+    if (naive.whole.live_bytes <= naive.whole.peak_bytes)
+        return;
+    naive.whole.peak_bytes = naive.whole.live_bytes;
+    naive.whole.peak_time_ns = time_ns;
+    for (uint32_t i = 0; i < HAPPENINGS_SITES; i++) {
+        struct site_totals *site = &naive.sites[i].totals;
+        if (!is_in_whole(&naive.sites[i]))
+            continue;
+        site->bytes_at_whole_peak = site->totals.live_bytes;
+        site->blocks_at_whole_peak = site->totals.live_blocks;
+    }
+}
+
 /* Adds up who holds what, and takes the picture where that is more than ever. */
 static void add_up(uint64_t time_ns)
 {
@@ -212,6 +236,7 @@ static void add_up(uint64_t time_ns)
             member->blocks_at_peak = member->totals.live_blocks;
         }
     }
+    add_up_whole(time_ns);
 }
 
 static uint64_t tracked_on(int device)
@@ -292,6 +317,12 @@ static void check_spaces(const struct ledger *ledger)
             assert_memory_equal(&found->totals, &expected->totals, sizeof expected->totals);
     }
     assert_int_equal(ledger_space_count(ledger), used);
+    const struct ledger_space *whole = ledger_whole(ledger);
+    if (whole != NULL) {
+        assert_int_equal(whole->totals.live_bytes, naive.whole.live_bytes);
+        assert_int_equal(whole->totals.peak_bytes, naive.whole.peak_bytes);
+        assert_int_equal(whole->totals.peak_time_ns, naive.whole.peak_time_ns);
+    }
 }
 
 static void check_all(const struct ledger *ledger)
@@ -300,6 +331,10 @@ static void check_all(const struct ledger *ledger)
     assert_memory_equal(ledger_counters(ledger), &naive.counters, sizeof naive.counters);
     for (uint32_t i = 0; i < HAPPENINGS_SITES; i++) {
         struct site_totals totals = ledger_site(ledger, i);
+        if (ledger_whole(ledger) == NULL) { /* one device so far: its peak is the whole's */
+            totals.bytes_at_whole_peak = naive.sites[i].totals.bytes_at_whole_peak;
+            totals.blocks_at_whole_peak = naive.sites[i].totals.blocks_at_whole_peak;
+        }
         assert_memory_equal(&totals, &naive.sites[i].totals, sizeof totals);
     }
     check_spaces(ledger);
