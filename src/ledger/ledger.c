@@ -239,6 +239,31 @@ static void count(const struct site_record *site, uint64_t *counter, int by)
         *counter += (uint64_t)(int64_t)by;
 }
 
+static void count_free(struct ledger *ledger, struct site_record *site, int by)
+{
+    uint64_t more = (uint64_t)(int64_t)by;
+    site->totals.frees += more;
+    site->space->is.totals.frees += more;
+    if (site->space->in_whole)
+        ledger->whole.is.totals.frees += more;
+    count(site, &ledger->counters.frees, by);
+}
+
+static void count_alloc_in(struct totals *totals, uint64_t bytes)
+{
+    totals->allocs++;
+    totals->allocated_bytes += bytes;
+}
+
+static void count_alloc(struct ledger *ledger, struct site_record *site, uint64_t bytes)
+{
+    count_alloc_in(&site->totals, bytes);
+    count_alloc_in(&site->space->is.totals, bytes);
+    if (site->space->in_whole)
+        count_alloc_in(&ledger->whole.is.totals, bytes);
+    count(site, &ledger->counters.allocs, 1);
+}
+
 static struct site_record *site_of(const struct ledger *ledger, const struct block *block)
 {
     return list_at(&ledger->sites, block->site);
@@ -259,9 +284,7 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
         return;
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, time_ns);
-    site->totals.frees++;
-    site->space->is.totals.frees++;
-    count(site, &ledger->counters.frees, 1);
+    count_free(ledger, site, 1);
     ledger->counters.replaced_blocks++;
     remove_block(ledger, entry, site);
 }
@@ -292,13 +315,9 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
     if (site->totals.allocs == 0)
         site->first_time_ns = event->time_ns;
     site->last_time_ns = event->time_ns;
-    site->totals.allocs++;
+    count_alloc(ledger, site, event->size);
     if (site->totals.allocs == 2)
         begin_history(ledger, site);
-    site->totals.allocated_bytes += event->size;
-    site->space->is.totals.allocs++;
-    site->space->is.totals.allocated_bytes += event->size;
-    count(site, &ledger->counters.allocs, 1);
     add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, false);
     if (ledger->unanswered > 0)
@@ -319,9 +338,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
     }
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
-    site->totals.frees++;
-    site->space->is.totals.frees++;
-    count(site, &ledger->counters.frees, 1);
+    count_free(ledger, site, 1);
     remove_block(ledger, entry, site);
     return true;
 }
@@ -345,9 +362,7 @@ static bool apply_unfree(struct ledger *ledger, const struct event *event)
     entry = site == NULL ? NULL : insert_block(ledger, &block);
     if (entry == NULL)
         return false;
-    site->totals.frees--;
-    site->space->is.totals.frees--;
-    count(site, &ledger->counters.frees, -1);
+    count_free(ledger, site, -1);
     add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, true);
     return true;
@@ -390,6 +405,8 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
         site->totals.teardown_frees++;
         site->space->is.totals.teardown_frees++;
+        if (site->space->in_whole)
+            ledger->whole.is.totals.teardown_frees++;
         count(site, &ledger->counters.teardown_frees, 1);
         remove_block(ledger, entry, site);
     }

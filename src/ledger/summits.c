@@ -263,14 +263,18 @@ static bool is_in(const struct ledger *ledger, const struct space_record *space,
     return site->space == space || (space == &ledger->whole && site->space != NULL && site->space->in_whole);
 }
 
+/* Returns what all but those without hold now; `*left` is how many these are. */
 static uint64_t fill_living(const struct ledger *ledger, const struct space_record *space,
-                            const bool *without, uint64_t *bytes)
+                            const bool *without, uint64_t *bytes, uint32_t *left)
 {
     uint64_t held = 0;
+    *left = 0;
     for (uint32_t i = 0; i < ledger->sites.count; i++) {
         const struct site_record *site = list_at(&ledger->sites, i);
-        bytes[i] = is_in(ledger, space, site) ? site->totals.live_bytes : 0;
+        bool is_here = is_in(ledger, space, site);
+        bytes[i] = is_here ? site->totals.live_bytes : 0;
         held += without[i] ? 0 : bytes[i];
+        *left += is_here && !without[i];
     }
     return held;
 }
@@ -281,7 +285,8 @@ struct peak_without ledger_peak_without(const struct ledger *ledger, const struc
     /* `is` comes first. */
     const struct space_record *record = (const struct space_record *)space;
     const struct summits *summits = &record->summits;
-    uint64_t held = fill_living(ledger, record, without, bytes), half = space->totals.peak_bytes / 2;
+    uint32_t left;
+    uint64_t held = fill_living(ledger, record, without, bytes, &left), half = space->totals.peak_bytes / 2;
     uint64_t floor = half > summits->floor ? half : summits->floor;
     struct peak_without peak = {.bytes = held, .time_ns = summits->rose_ns};
     uint32_t at = summits->count;
@@ -297,7 +302,7 @@ struct peak_without ledger_peak_without(const struct ledger *ledger, const struc
     for (uint32_t i = summits->count; i-- > at;)
         if (is_change(&summits->entries[i]))
             bytes[summits->entries[i].site] -= summits->entries[i].bytes;
-    peak.exact = peak.bytes >= floor;
+    peak.exact = peak.bytes >= floor || left == 0;
     if (!peak.exact)
         peak = (struct peak_without){.bytes =
                                          floor < space->totals.peak_bytes ? floor : space->totals.peak_bytes};

@@ -3,6 +3,7 @@
 #include "report/json_emit.h"
 #include "report/json_fragmentation.h"
 #include "report/json_frames.h"
+#include "report/json_peaks.h"
 #include "report/model.h"
 #include "report/words.h"
 
@@ -173,47 +174,6 @@ static void write_leaks(struct json *json, const struct report *report)
     emit_close(json, '}');
 }
 
-static void write_holdings(struct json *json, const struct holding *holdings, size_t count)
-{
-    emit_open(json, "sites", '[');
-    for (size_t i = 0; i < count; i++) {
-        emit_open(json, NULL, '{');
-        emit_u64(json, "site", holdings[i].site);
-        emit_u64(json, "bytes", holdings[i].bytes);
-        emit_u64(json, "blocks", holdings[i].blocks);
-        emit_close(json, '}');
-    }
-    emit_close(json, ']');
-}
-
-static void write_peak_list(struct json *json, const char *key, const struct report *report,
-                            const struct peak *peaks, size_t count)
-{
-    emit_open(json, key, '[');
-    for (size_t i = 0; i < count; i++) {
-        const struct peak *peak = &peaks[i];
-        emit_break(json);
-        emit_open(json, NULL, '{');
-        emit_string(json, "space", space_infos[peak->space->kind].name);
-        emit_ordinal(json, "device", peak->space->device);
-        emit_u64(json, "bytes", peak->space->totals.peak_bytes);
-        emit_u64(json, "time_ns", peak->space->totals.peak_time_ns);
-        emit_open(json, "phases", '[');
-        for (uint32_t k = 0; k < peak->space->peak_phase_count; k++)
-            emit_string(json, NULL, report_phase_name(report, peak->space->peak_phases[k]));
-        emit_close(json, ']');
-        write_holdings(json, peak->holdings, peak->count);
-        emit_close(json, '}');
-    }
-    emit_close(json, ']');
-}
-
-static void write_peaks(struct json *json, const struct report *report)
-{
-    write_peak_list(json, "peaks", report, report->peaks, report->peak_count);
-    write_peak_list(json, "framework_peaks", report, report->framework_peaks, report->framework_peak_count);
-}
-
 static void write_growth(struct json *json, const struct report *report)
 {
     emit_open(json, "growth", '[');
@@ -258,7 +218,7 @@ static void write_ooms(struct json *json, const struct report *report)
         emit_known(json, "total_bytes", row->oom->total_bytes > 0, row->oom->total_bytes);
         emit_u64(json, "live_bytes", row->oom->live_bytes);
         emit_frames(json, report, site->stack);
-        write_holdings(json, row->holdings, row->count);
+        json_holdings(json, row->holdings, row->count);
         json_layouts(json, "frameworks", report, row->oom->layouts, row->oom->layout_count);
         emit_u64(json, "pool_unused_bytes", row->oom->pool_unused_bytes);
         emit_u64(json, "releasable_bytes", row->releasable_bytes);
@@ -344,7 +304,7 @@ static void write_notes(struct json *json, const struct report *report)
 void report_write_json(const struct report *report, struct output *out)
 {
     static void (*const keys[])(struct json *, const struct report *) = {
-        write_process,      write_counters, write_spaces, write_sites,  write_leaks,      write_peaks,
+        write_process,      write_counters, write_spaces, write_sites,  write_leaks,      json_peaks,
         json_fragmentation, write_growth,   write_ooms,   write_phases, write_memory_map, write_notes,
     };
     struct json json = {.out = out};

@@ -13,23 +13,19 @@ const char *const reason_names[REASON_COUNT] = {REASONS(AS_NAME)};
 
 #define MANY_BLOCKS 8 /* fewer say nothing about a habit */
 
-/* Room for one line a title frame, and one for every site without. */
 struct sum {
     struct source_line *lines;
     size_t count;
-    uint32_t *line_of_frame; /* index + 1; 0: none yet */
-    uint64_t *biggest;       /* bytes of the line's biggest site */
+    uint32_t *place;   /* by number of the line: index + 1; 0: none yet */
+    uint64_t *biggest; /* bytes of the line's biggest site */
 };
 
 static struct source_line *line_of(struct sum *sum, const struct report_site *site)
 {
-    uint32_t *known = site->title_frame == CATALOG_NONE ? NULL : &sum->line_of_frame[site->title_frame];
-    if (known && *known)
-        return &sum->lines[*known - 1];
-    struct source_line *line = &sum->lines[sum->count++];
-    if (known)
-        *known = (uint32_t)sum->count;
-    return line;
+    uint32_t *place = &sum->place[site->line];
+    if (*place == 0)
+        *place = (uint32_t)++sum->count;
+    return &sum->lines[*place - 1];
 }
 
 static void join_living(struct living *into, const struct living *more)
@@ -50,7 +46,8 @@ static void add_holding(struct report *report, struct sum *sum, const struct hol
     struct source_line *line = line_of(sum, site);
     uint64_t *biggest = &sum->biggest[line - sum->lines];
     if (line->site_count == 0)
-        *line = (struct source_line){.living = {.smallest = UINT64_MAX, .oldest_ns = UINT64_MAX},
+        *line = (struct source_line){.line = site->line,
+                                     .living = {.smallest = UINT64_MAX, .oldest_ns = UINT64_MAX},
                                      .reason = REASON_REST};
     if (site->grows)
         line->reason = REASON_GREW;
@@ -100,16 +97,16 @@ static int compare_lines(const void *left, const void *right, const void *contex
 bool report_sum_lines(struct report *report, const struct holding *holdings, size_t count, bool by_reason,
                       struct line_list *list)
 {
-    size_t frame_bytes = ((size_t)catalog_frame_count(report->input->catalog) + 1) * sizeof(uint32_t);
+    size_t place_bytes = ((size_t)report->line_count + 1) * sizeof(uint32_t);
     size_t biggest_bytes = (count + 1) * sizeof(uint64_t);
     struct sum sum = {
         .lines = arena_alloc(report->arena, (count + 1) * sizeof *sum.lines),
-        .line_of_frame = pages_alloc(frame_bytes),
+        .place = pages_alloc(place_bytes),
         .biggest = pages_alloc(biggest_bytes),
     };
-    bool done = sum.lines && sum.line_of_frame && sum.biggest;
+    bool done = sum.lines && sum.place && sum.biggest;
     if (done) {
-        memset(sum.line_of_frame, 0, frame_bytes);
+        memset(sum.place, 0, place_bytes);
         for (size_t i = 0; i < count; i++)
             add_holding(report, &sum, &holdings[i]);
         for (size_t i = 0; i < sum.count; i++)
@@ -117,8 +114,8 @@ bool report_sum_lines(struct report *report, const struct holding *holdings, siz
         done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, &by_reason);
         *list = (struct line_list){.count = sum.count, .lines = sum.lines};
     }
-    if (sum.line_of_frame)
-        pages_free(sum.line_of_frame, frame_bytes);
+    if (sum.place)
+        pages_free(sum.place, place_bytes);
     if (sum.biggest)
         pages_free(sum.biggest, biggest_bytes);
     return done;

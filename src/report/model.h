@@ -54,6 +54,7 @@ struct report_site {
     struct site_totals figures;
     struct living living;
     uint32_t title_frame;            /* catalog id; CATALOG_NONE without a stack */
+    uint32_t line;                   /* number of its line of code: sites of one title share it */
     uint32_t caller_frame;           /* the next frame outwards of the reader's own; CATALOG_NONE: none */
     const struct named_frame *title; /* NULL without a stack */
 };
@@ -80,6 +81,7 @@ extern const char *const reason_names[REASON_COUNT];
 
 /* What all sites with one title hold together: one line of the reader's code. */
 struct source_line {
+    uint32_t line; /* number */
     uint32_t site; /* its biggest */
     uint32_t site_count;
     uint64_t bytes, blocks;
@@ -112,11 +114,39 @@ struct leaks {
     struct suppressed *suppressed; /* one a suppression, in the order in which they are tried */
 };
 
+/* One of the lines that would have to go for a peak to be lower. */
+struct fall_line {
+    uint32_t line, site; /* its biggest site, then */
+    uint64_t bytes;      /* that it held at the moment for which it was taken: the peak, or what is highest
+                          * without the lines before it */
+};
+
+/* What would have to go for a peak to be so much lower: no line of these can be spared. */
+struct peak_fall {
+    unsigned percent;
+    uint64_t target_bytes; /* the most that is so much lower */
+    size_t line_count;
+    const struct fall_line *lines;
+    struct peak_without then; /* the peak without them */
+    bool enough;              /* false when it could not be found out, and more may have to go */
+};
+
+/* Percent. X(percent) */
+#define PEAK_FALLS(X)                                                                                        \
+    X(10)                                                                                                    \
+    X(25)
+#define AS_ONE(percent)  +1
+#define PEAK_FALL_COUNT  (0 PEAK_FALLS(AS_ONE))
+#define PEAK_LINES_ASKED 20 /* lines of a peak for which it is found out what it would have been without */
+
 struct peak {
     const struct ledger_space *space;
     size_t count;
     const struct holding *holdings; /* most bytes first */
     struct line_list lines;
+    size_t without_count;
+    const struct peak_without *without; /* each of the first lines */
+    struct peak_fall falls[PEAK_FALL_COUNT];
 };
 
 #define PHASE_DEPTH_MAX 8
@@ -214,6 +244,7 @@ struct report {
     size_t site_count;
     struct report_site *sites;
     uint32_t *site_of_catalog; /* by catalog id; REPORT_NONE: not listed */
+    uint32_t line_count;       /* of all sites */
 
     struct frame_names *names;          /* by catalog frame id */
     const struct named_frame **scratch; /* room for the longest stack; see report_stack() */
@@ -228,6 +259,7 @@ struct report {
     struct peak *peaks; /* one a space whose peak is above 0 */
     size_t framework_peak_count;
     struct peak *framework_peaks; /* the same of the frameworks' layer: tensors */
+    struct peak *whole_peak;      /* of all devices together; NULL where there are not several */
     size_t fragmentation_count;
     struct fragmentation *fragmentation; /* one a device that ever had device memory */
     size_t growing_count;
@@ -270,6 +302,10 @@ bool report_collect(struct report *report,
 /* peaks.c: the peak that matters most: of device memory if there is any, and the highest. NULL: there is
  * none. */
 const struct peak *report_main_peak(const struct report *report);
+/* Whether a site's blocks are in the space, which may be the whole of all devices. */
+bool report_is_in(const struct report_site *site, const struct ledger_space *space);
+/* peak_falls.c: fills in `without` and `falls` of a peak that has its lines. False: memory ran out. */
+bool report_find_falls(struct report *report, struct peak *peak);
 
 /* oom_verdict.c: fills in everything from `releasable_bytes` on but the outcome. `before` is the one before
  * it, or NULL. False: memory ran out. */

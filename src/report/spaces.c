@@ -28,6 +28,10 @@ void words_space(struct words *words, enum space_kind kind, int device)
         [SPACE_GRAPH] = "CUDA graphs, device",
         [SPACE_FOREIGN] = "mapped from elsewhere, device",
     };
+    if (kind == SPACE_DEVICE && device < 0) {
+        words_add(words, "all devices");
+        return;
+    }
     words_add(words, "%s", (size_t)kind < SPACE_COUNT ? names[kind] : "?");
     if (device >= 0)
         words_add(words, " %d", device);

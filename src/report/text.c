@@ -151,7 +151,7 @@ void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const st
 
 static void text_first_screen(struct text *text)
 {
-    enum { ROWS = 6, PEAK_LINES = 7, GROWING = 2 };
+    enum { ROWS = 6, PEAK_LINES = 9, GROWING = 2 };
     text_head(text);
     text_out_of_memory(text);
     text_spaces(text, text->options.full ? SIZE_MAX : ROWS);
@@ -161,7 +161,7 @@ static void text_first_screen(struct text *text)
     }
     text_growth(text, text->options.full ? SIZE_MAX : GROWING);
     int left = TEXT_SCREEN - text->lines - text_floor_lines(text->report);
-    int before = text->lines, peak = text_peak_lines(text->report);
+    int before = text->lines, peak = text_peak_lines(text);
     text_leaks(text, left - (peak < PEAK_LINES ? peak : PEAK_LINES));
     text_peak(text, left - (text->lines - before));
     text_floor(text);

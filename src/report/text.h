@@ -37,7 +37,7 @@ void text_spaces(struct text *text, size_t most_rows);
 void text_growth(struct text *text, size_t most);
 void text_leaks(struct text *text, int lines);
 void text_peak(struct text *text, int lines);
-int text_peak_lines(const struct report *report); /* that text_peak() would print, given the room */
+int text_peak_lines(struct text *text); /* that text_peak() would print, given the room */
 void text_floor(struct text *text);
 int text_floor_lines(const struct report *report); /* that text_floor() is going to print */
 
@@ -56,6 +56,12 @@ void text_every_layout(struct text *text);
 void text_rest(struct text *text);
 /* One site's stack as a traceback, most recent call last. */
 void text_stack(struct text *text, const struct report_site *site);
+
+/* Rows of lists by line of code: a mark, bytes, their share, the title. */
+enum { TEXT_MARK = 2, TEXT_SIZE = 4, TEXT_SHARE = 15, TEXT_TITLE = 22 };
+void text_begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t whole);
+/* "1.0 MiB in 3 more lines": those behind the first `shown`. */
+void text_rest_of_lines(struct text *text, const struct line_list *list, size_t shown);
 
 /* "60 blocks × 3.0 MiB" */
 void words_blocks(struct words *words, uint64_t blocks, uint64_t bytes, const struct living *living);

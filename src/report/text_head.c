@@ -105,6 +105,10 @@ void text_spaces(struct text *text, size_t most_rows)
         text_line(text, &words);
     }
     size_t rows = 0;
+    if (report->whole_peak) {
+        say_space(text, report->whole_peak->space);
+        rows++;
+    }
     for (const struct ledger_space *space = NULL; (space = next_space(report, space));) {
         if (rows++ < most_rows)
             say_space(text, space);

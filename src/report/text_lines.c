@@ -1,27 +1,24 @@
 /*
- * The first screen's two lists, by line of the reader's code: what is still allocated, and what made the
- * peak. Every statement in them is a fact of the books; what it means is left to the reader, except for one
- * mark.
+ * The first screen's list of what is still allocated, by line of the reader's code. Every statement in it is
+ * a fact of the books; what it means is left to the reader, except for one mark.
  */
 #include <string.h>
 
 #include "report/text.h"
-
-enum { MARK_COLUMN = 2, SIZE_COLUMN = 4, SHARE_COLUMN = 15, TITLE_COLUMN = 22 };
 
 static bool is_marked(const struct source_line *line)
 {
     return line->reason == REASON_GREW || line->reason == REASON_ADDS_UP;
 }
 
-static void begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t whole)
+void text_begin_row(struct words *words, bool marked, uint64_t bytes, uint64_t whole)
 {
-    words_add(words, "%*s%s", MARK_COLUMN, "", marked ? ">" : " ");
-    words_column(words, SIZE_COLUMN);
+    words_add(words, "%*s%s", TEXT_MARK, "", marked ? ">" : " ");
+    words_column(words, TEXT_SIZE);
     words_size(words, bytes);
-    words_column(words, SHARE_COLUMN);
+    words_column(words, TEXT_SHARE);
     words_share(words, bytes, whole);
-    words_column(words, TITLE_COLUMN);
+    words_column(words, TEXT_TITLE);
 }
 
 /* "none freed, one every 1.0 s from 200 ms to 59.1 s" */
@@ -99,7 +96,7 @@ static void say_figures(struct text *text, const struct source_line *line)
 {
     const char *api = text->report->sites[line->site].api;
     struct words words = {0};
-    words_add(&words, "%*s", TITLE_COLUMN, "");
+    words_add(&words, "%*s", TEXT_TITLE, "");
     words_blocks(&words, line->blocks, line->bytes, &line->living);
     say_life(&words, line);
     if (api && words_columns(&words) + (int)strlen(api) + 2 <= TEXT_WIDTH)
@@ -112,7 +109,7 @@ static int say_extra(struct text *text, const struct source_line *line, int room
                      bool (*add)(struct words *, struct text *, const struct source_line *))
 {
     struct words words = {0};
-    words_add(&words, "%*s", TITLE_COLUMN, "");
+    words_add(&words, "%*s", TEXT_TITLE, "");
     if (room <= 0 || !add(&words, text, line))
         return 0;
     text_line(text, &words);
@@ -123,7 +120,7 @@ static int say_extra(struct text *text, const struct source_line *line, int room
 static int say_line(struct text *text, const struct source_line *line, uint64_t whole, int most)
 {
     struct words words = {0};
-    begin_row(&words, is_marked(line), line->bytes, whole);
+    text_begin_row(&words, is_marked(line), line->bytes, whole);
     text_title(text, &words, line->site);
     text_line(text, &words);
     int extra = say_extra(text, line, most, add_source);
@@ -132,15 +129,15 @@ static int say_line(struct text *text, const struct source_line *line, uint64_t 
     return extra + say_extra(text, line, most - extra, add_caller);
 }
 
-static void say_rest(struct text *text, const struct line_list *list, size_t shown)
+void text_rest_of_lines(struct text *text, const struct line_list *list, size_t shown)
 {
     uint64_t bytes = 0;
     struct words words = {0};
     for (size_t i = shown; i < list->count; i++)
         bytes += list->lines[i].bytes;
-    words_column(&words, SIZE_COLUMN);
+    words_column(&words, TEXT_SIZE);
     words_size(&words, bytes);
-    words_column(&words, TITLE_COLUMN);
+    words_column(&words, TEXT_TITLE);
     words_add(&words, "in ");
     words_count(&words, list->count - shown, "more line");
     text_line(text, &words);
@@ -167,7 +164,7 @@ static void say_list(struct text *text, const struct line_list *list, uint64_t w
         left -= say_line(text, &list->lines[i], whole, most);
     }
     if (shown < list->count)
-        say_rest(text, list, shown);
+        text_rest_of_lines(text, list, shown);
     if (has_marks(list))
         text_say(text, "  > keeps adding up, all through the run: look here first");
 }
@@ -249,7 +246,7 @@ void text_every_suppression(struct text *text)
         const struct suppressed *row = &leaks->suppressed[i];
         if (row->blocks == 0)
             continue;
-        begin_row(&words, false, row->bytes, leaks->suppressed_bytes);
+        text_begin_row(&words, false, row->bytes, leaks->suppressed_bytes);
         words_count(&words, row->blocks, "block");
         if (row->by->file)
             words_add(&words, ", leak:%s at %s:%u", row->by->pattern, base_name(row->by->file),
@@ -259,94 +256,5 @@ void text_every_suppression(struct text *text)
         if (row->by->reason)
             words_add(&words, ": %s", row->by->reason);
         text_line(text, &words);
-    }
-}
-
-static void say_peak(struct text *text, const struct peak *peak, size_t shown)
-{
-    const struct totals *totals = &peak->space->totals;
-    struct words words = {0};
-    words_add(&words, peak->space->layer == LAYER_FRAMEWORK ? "Peak of tensors, " : "Peak of ");
-    words_space(&words, peak->space->kind, peak->space->device);
-    words_add(&words, ": ");
-    words_size(&words, totals->peak_bytes);
-    words_add(&words, " at ");
-    words_time(&words, totals->peak_time_ns);
-    if (peak->space->peak_phase_count) {
-        words_add(&words, ", in ");
-        words_phases(&words, text->report, peak->space->peak_phases, peak->space->peak_phase_count);
-    }
-    words_add(&words, ", held by");
-    text_line(text, &words);
-    for (size_t i = 0; i < shown && i < peak->lines.count; i++) {
-        const struct source_line *line = &peak->lines.lines[i];
-        begin_row(&words, false, line->bytes, totals->peak_bytes);
-        text_title(text, &words, line->site);
-        words_add(&words, ", ");
-        words_count(&words, line->blocks, "block");
-        text_line(text, &words);
-    }
-    if (shown < peak->lines.count)
-        say_rest(text, &peak->lines, shown);
-}
-
-/* The peak of tensors in that space; NULL: there were none. */
-static const struct peak *tensors_in(const struct report *report, const struct peak *peak)
-{
-    for (size_t i = 0; i < report->framework_peak_count; i++) {
-        const struct ledger_space *space = report->framework_peaks[i].space;
-        if (space->kind == peak->space->kind && space->device == peak->space->device)
-            return &report->framework_peaks[i];
-    }
-    return NULL;
-}
-
-int text_peak_lines(const struct report *report)
-{
-    const struct peak *peak = report_main_peak(report);
-    const struct peak *tensors = peak ? tensors_in(report, peak) : NULL;
-    return (peak ? (int)peak->lines.count + 2 : 0) + (tensors ? (int)tensors->lines.count + 1 : 0);
-}
-
-/* Says a peak in at most `rows` rows; returns how many it took. */
-static size_t say_peak_in(struct text *text, const struct peak *peak, size_t rows)
-{
-    bool all = peak->lines.count <= rows || text->options.full;
-    say_peak(text, peak, all ? peak->lines.count : rows - 1);
-    return all ? peak->lines.count : rows;
-}
-
-void text_peak(struct text *text, int lines)
-{
-    const struct peak *peak = report_main_peak(text->report);
-    struct words words = {0};
-    if (!peak)
-        return;
-    size_t rows = lines > 4 ? (size_t)lines - 2 : 2;
-    const struct peak *tensors = tensors_in(text->report, peak);
-    text_line(text, &words);
-    if (!tensors) {
-        say_peak_in(text, peak, rows);
-        return;
-    }
-    /* Whose tensors they were says more than who made the framework take more. */
-    size_t third = rows / 3 > 2 ? rows / 3 : 2, taken = say_peak_in(text, peak, third) + 1;
-    say_peak_in(text, tensors, rows > taken + 2 ? rows - taken : 2);
-}
-
-void text_every_peak(struct text *text)
-{
-    enum { SHOWN = 5 };
-    struct words words = {0};
-    for (size_t i = 0; i < text->report->peak_count; i++) {
-        const struct peak *peak = &text->report->peaks[i];
-        if (peak == report_main_peak(text->report))
-            continue;
-        text_line(text, &words);
-        say_peak_in(text, peak, SHOWN + 1);
-    }
-    for (size_t i = 0; i < text->report->framework_peak_count; i++) {
-        text_line(text, &words);
-        say_peak_in(text, &text->report->framework_peaks[i], SHOWN + 1);
     }
 }

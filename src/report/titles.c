@@ -2,7 +2,7 @@
  * The title of a site: the one line of the reader's own code that stands for it. Mostly the innermost line of
  * their own; but a helper that everything allocates through (`def alloc(n)`) names nothing, so where at least
  * half of all sites share their innermost own lines and differ further out, the title moves out to where they
- * differ.
+ * differ. Sites of one title share a line of code, whichever addresses of it they went through.
  */
 #include <string.h>
 
@@ -214,6 +214,48 @@ static void keep_title(struct report *report, const struct trail *trail)
         site->title = best_name(report, site->title_frame, choices[c].kind, choices[c].worst);
 }
 
+static int compare_text(const char *a, const char *b)
+{
+    if (a == b)
+        return 0;
+    return !a ? -1 : !b ? 1 : strcmp(a, b);
+}
+
+/* By what makes a line of code. A title without a line stands for its frame alone. */
+static int compare_titles(const void *left, const void *right, const void *context)
+{
+    const struct report *report = context;
+    const struct report_site *one = &report->sites[*(const uint32_t *)left];
+    const struct report_site *other = &report->sites[*(const uint32_t *)right];
+    const struct named_frame *a = one->title, *b = other->title;
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    int order = a->kind != b->kind ? (a->kind > b->kind) - (a->kind < b->kind) : a->line - b->line;
+    if (order == 0 && a->line == 0)
+        order = (one->title_frame > other->title_frame) - (one->title_frame < other->title_frame);
+    if (order == 0)
+        order = compare_text(a->file, b->file);
+    return order ? order : compare_text(a->function, b->function);
+}
+
+static bool number_lines(struct report *report)
+{
+    size_t bytes = (report->site_count + 1) * sizeof(uint32_t);
+    uint32_t *order = pages_alloc(bytes);
+    if (!order)
+        return false;
+    for (uint32_t i = 0; i < report->site_count; i++)
+        order[i] = i;
+    bool sorted = sort_items(order, report->site_count, sizeof *order, compare_titles, report);
+    for (size_t i = 0; sorted && i < report->site_count; i++) {
+        struct report_site *site = &report->sites[order[i]];
+        bool same = i > 0 && site->title && compare_titles(&order[i - 1], &order[i], report) == 0;
+        site->line = same ? report->line_count - 1 : report->line_count++;
+    }
+    pages_free(order, bytes);
+    return sorted;
+}
+
 bool report_build_titles(struct report *report)
 {
     size_t bytes = (report->site_count + 1) * sizeof(struct trail), count = 0;
@@ -228,5 +270,5 @@ bool report_build_titles(struct report *report)
     for (size_t i = 0; i < count; i++)
         keep_title(report, &trails[i]);
     pages_free(trails, bytes);
-    return settled;
+    return settled && number_lines(report);
 }

@@ -29,7 +29,7 @@ struct naive {
     size_t block_count;
     struct naive_site sites[HAPPENINGS_SITES];
     struct naive_space spaces[SPACES_MAX];
-    struct totals whole; /* of device memory of the driver layer, all devices together */
+    struct totals whole; /* of device memory of the driver layer, all devices together: live and peak */
     size_t space_count;
     struct ledger_counters counters;
     struct memory_sample memory[3];
@@ -295,6 +295,18 @@ static bool check_block(const struct block *block, void *arg)
     return true;
 }
 
+/* Of a field of the totals. */
+static uint64_t sum_of_devices(size_t field)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < naive.space_count; i++) {
+        const struct ledger_space *space = &naive.spaces[i].is;
+        if (space->layer == LAYER_DRIVER && space->kind == SPACE_DEVICE)
+            sum += *(const uint64_t *)((const char *)&space->totals + field);
+    }
+    return sum;
+}
+
 static void check_spaces(const struct ledger *ledger)
 {
     size_t used = 0;
@@ -322,6 +334,13 @@ static void check_spaces(const struct ledger *ledger)
         assert_int_equal(whole->totals.live_bytes, naive.whole.live_bytes);
         assert_int_equal(whole->totals.peak_bytes, naive.whole.peak_bytes);
         assert_int_equal(whole->totals.peak_time_ns, naive.whole.peak_time_ns);
+        assert_int_equal(whole->totals.allocs, sum_of_devices(offsetof(struct totals, allocs)));
+        assert_int_equal(whole->totals.frees, sum_of_devices(offsetof(struct totals, frees)));
+        assert_int_equal(whole->totals.teardown_frees,
+                         sum_of_devices(offsetof(struct totals, teardown_frees)));
+        assert_int_equal(whole->totals.live_blocks, sum_of_devices(offsetof(struct totals, live_blocks)));
+        assert_int_equal(whole->totals.allocated_bytes,
+                         sum_of_devices(offsetof(struct totals, allocated_bytes)));
     }
 }
 
