@@ -161,6 +161,7 @@ void array_end(struct array *array)
             array_end(array->planes[i]);
     if (array->block)
         block_end(array->block);
+    sparse_end(array->sparse);
     handle_end(array, sizeof *array);
 }
 
@@ -249,6 +250,7 @@ void mipmap_end(struct mipmap *mipmap)
             array_end(mipmap->arrays[level]);
     if (mipmap->block)
         block_end(mipmap->block);
+    sparse_end(mipmap->sparse);
     handle_end(mipmap, sizeof *mipmap);
 }
 

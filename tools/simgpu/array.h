@@ -3,6 +3,7 @@
 #define SIMGPU_ARRAY_H
 
 #include "simgpu.h"
+#include "sparse.h"
 
 /* One array, or one level or plane of another. */
 struct array {
@@ -13,6 +14,7 @@ struct array {
     struct array *parent;   /* a plane's array */
     struct mipmap *mipmap;  /* a level's */
     struct array *planes[3];
+    struct sparse *sparse; /* what is mapped of one without memory of its own */
 };
 
 struct mipmap {
@@ -21,6 +23,7 @@ struct mipmap {
     unsigned levels;
     struct block *block;
     struct array *arrays[32]; /* of the levels, made when asked for */
+    struct sparse *sparse;
 };
 
 /* Whether an array with this description can be. */
@@ -29,6 +32,8 @@ bool array_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 uint64_t mipmap_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels);
 unsigned mipmap_levels(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned wanted);
+/* The extents in texels of a tile of 64 KiB; false for a format that none can be made of. */
+bool array_tile(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned tile[3]);
 /* A mipmap on memory that is already there (imported from elsewhere), or, with `block` NULL, on none. */
 struct mipmap *mipmap_on(struct block *block, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels);
 

@@ -66,6 +66,30 @@ uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
     return row_bytes(format, descriptor) * rows * at_least_1(descriptor->Depth);
 }
 
+/* The shapes that all graphics interfaces know as standard, by the bytes of a texel or a compressed block. */
+bool array_tile(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned tile[3])
+{
+    static const struct {
+        unsigned bytes, flat[2], volume[3];
+    } tiles[] = {{1, {256, 256}, {64, 32, 32}},
+                 {2, {256, 128}, {32, 32, 32}},
+                 {4, {128, 128}, {32, 32, 16}},
+                 {8, {128, 64}, {32, 16, 16}},
+                 {16, {64, 64}, {16, 16, 16}}};
+    const struct format *format = format_of(descriptor);
+    unsigned bits = format->channels ? format->bits : format->bits * descriptor->NumChannels;
+    bool flat = !descriptor->Depth || descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        if (tiles[i].bytes * 8 != bits * format->block * format->block)
+            continue;
+        for (int j = 0; j < 2; j++)
+            tile[j] = (flat ? tiles[i].flat[j] : tiles[i].volume[j]) * format->block;
+        tile[2] = flat ? 1 : tiles[i].volume[2];
+        return true;
+    }
+    return false;
+}
+
 static CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level)
 {
     CUDA_ARRAY3D_DESCRIPTOR out = *descriptor;

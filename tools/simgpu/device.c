@@ -78,10 +78,11 @@ static const struct attribute attributes[] = {
     {108, 31457280},  /* MAX_PERSISTING_L2_CACHE_SIZE */
     {109, 134213632}, /* MAX_ACCESS_POLICY_WINDOW_SIZE */
     {111, 1024},      /* RESERVED_SHARED_MEMORY_PER_BLOCK */
+    {112, 1},         /* SPARSE_CUDA_ARRAY_SUPPORTED */
     {113, 1},         /* READ_ONLY_HOST_REGISTER_SUPPORTED */
     {115, 1},         /* MEMORY_POOLS_SUPPORTED */
     {119, 1},         /* MEMPOOL_SUPPORTED_HANDLE_TYPES: a file descriptor */
-    {121, 0},         /* DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED */
+    {121, 1},         /* DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED */
     {125, 1},         /* IPC_EVENT_SUPPORTED */
     {126, 1},         /* MEM_SYNC_DOMAIN_COUNT */
     {132, 1},         /* MULTICAST_SUPPORTED */

@@ -106,6 +106,9 @@ static CUresult bind(struct multicast *multicast, uint64_t offset, struct alloca
         return CUDA_ERROR_INVALID_VALUE;
     if (!multicast_is_complete(multicast))
         return CUDA_ERROR_ILLEGAL_STATE; /* a real driver would wait for the others */
+    for (const struct binding *there = multicast->bindings; there; there = there->next)
+        if (there->device == device && there->offset < offset + size && offset < there->offset + there->size)
+            return CUDA_ERROR_INVALID_VALUE;
     struct binding *binding = slab_take(&binding_slab);
     if (!binding)
         return CUDA_ERROR_OUT_OF_MEMORY;
