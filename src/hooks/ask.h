@@ -1,7 +1,8 @@
 /*
- * What hooks ask the driver themselves, in the middle of a call of the program: read-only questions, none of
- * which allocates, synchronises or leaves a trace in the program's state. Each answers
- * CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND where the driver has no such function.
+ * What hooks ask the driver themselves, in the middle of a call of the program: questions none of which
+ * allocates, synchronises or leaves a trace in the program's state (a reference that is taken to learn what
+ * it is to is given back at once). Each answers CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND where the driver
+ * has no such function.
  *
  * ask_NAME(…) is the driver's NAME, without our own hooks in the way.
  */
@@ -25,6 +26,17 @@
     X(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes), (free_bytes, total_bytes))               \
     X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),                    \
       (base, bytes, address))                                                                                \
+    X(cuMemGetAllocationPropertiesFromHandle,                                                                \
+      (CUmemAllocationProp * props, CUmemGenericAllocationHandle handle), (props, handle))                   \
+    X(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * handle, void *address),                   \
+      (handle, address))                                                                                     \
+    X(cuMemRelease, (CUmemGenericAllocationHandle handle), (handle))                                         \
+    X(cuArrayGetMemoryRequirements,                                                                          \
+      (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, CUdevice device),                       \
+      (requirements, array, device))                                                                         \
+    X(cuMipmappedArrayGetMemoryRequirements,                                                                 \
+      (CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray array, CUdevice device),              \
+      (requirements, array, device))                                                                         \
     X(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * status), (stream, status))              \
     X(cuStreamGetCaptureInfo_v2,                                                                             \
       (CUstream stream, CUstreamCaptureStatus * status, cuuint64_t * id, CUgraph * graph,                    \

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "hooks/ask.h"
+#include "hooks/holds.h"
 #include "hooks/real.h"
 #include "hooks/tables.h"
 
@@ -245,6 +246,7 @@ bool context_detaching(CUcontext context)
 
 void context_ended(CUcontext context)
 {
+    holds_context_ended(context);
     record_teardown(context);
     forget(context);
 }

@@ -1,10 +1,20 @@
 /* Arrays and mipmapped arrays. */
 #include "hooks/array_size.h"
 #include "hooks/call.h"
+#include "hooks/holds.h"
+
+static void made(const struct call *call, CUresult rc, uint64_t array,
+                 const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+    if (call->acts && rc == CUDA_SUCCESS &&
+        (descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0)
+        holds_array_made(array);
+}
 
 static void array_created(struct call *call, CUresult rc, const CUarray *array,
                           const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
+    made(call, rc, GRANTED((uintptr_t)*array), descriptor);
     call_allocated(call, rc,
                    &(struct allocation){BLOCK(ARRAY, DEVICE, ARRAY), .key = GRANTED((uintptr_t)*array),
                                         .size = descriptor->Width == 0 ? 0 : array_size(descriptor)});
@@ -64,9 +74,12 @@ HOOK(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *of))
 HOOK(cuArrayDestroy, (CUarray array))
 {
     struct freeing freeing;
+    struct hold_change parts = {0};
     FORWARD(cuArrayDestroy);
     call_free(&call, &freeing, KEY_ARRAY, (uintptr_t)array);
+    holds_take_all(&call, &parts, HOLDS_OF_ARRAY, (uintptr_t)array);
     CUresult rc = REAL(array);
+    holds_changed(&call, rc, &parts);
     call_freed(&call, rc, &freeing);
     return call_end(&call, rc);
 }
@@ -76,6 +89,8 @@ HOOK(cuMipmappedArrayCreate,
 {
     FORWARD(cuMipmappedArrayCreate);
     CUresult rc = REAL(array, of, levels);
+    if (of != NULL)
+        made(&call, rc, GRANTED((uintptr_t)*array), of);
     call_allocated(&call, rc,
                    &(struct allocation){BLOCK(ARRAY, DEVICE, ARRAY), .key = GRANTED((uintptr_t)*array),
                                         .size = of == NULL ? 0 : array_size_of_levels(of, levels)});
@@ -85,9 +100,12 @@ HOOK(cuMipmappedArrayCreate,
 HOOK(cuMipmappedArrayDestroy, (CUmipmappedArray array))
 {
     struct freeing freeing;
+    struct hold_change parts = {0};
     FORWARD(cuMipmappedArrayDestroy);
     call_free(&call, &freeing, KEY_ARRAY, (uintptr_t)array);
+    holds_take_all(&call, &parts, HOLDS_OF_ARRAY, (uintptr_t)array);
     CUresult rc = REAL(array);
+    holds_changed(&call, rc, &parts);
     call_freed(&call, rc, &freeing);
     return call_end(&call, rc);
 }

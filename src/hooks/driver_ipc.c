@@ -69,7 +69,7 @@ HOOK(cuMemImportFromShareableHandle,
     FORWARD(cuMemImportFromShareableHandle);
     CUresult rc = REAL(handle, os_handle, type);
     uint64_t key = GRANTED(*handle);
-    if (call.acts && !(rc == CUDA_SUCCESS && record_retain(KEY_HANDLE, key))) {
+    if (call.acts && !(rc == CUDA_SUCCESS && vmm_hold(key))) {
         call_allocated(&call, rc, &(struct allocation){BLOCK(IPC, FOREIGN, HANDLE), .key = key});
         if (rc == CUDA_SUCCESS)
             vmm_imported(key);

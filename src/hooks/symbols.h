@@ -79,7 +79,12 @@
     X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, LEGACY, DRIVER, vmm)               \
     X(cuMemMap, "cuMemMap", 10020, LEGACY, DRIVER, vmm)                                                     \
     X(cuMemUnmap, "cuMemUnmap", 10020, LEGACY, DRIVER, vmm)                                                 \
+    X(cuMemMapArrayAsync, "cuMemMapArrayAsync", 11010, LEGACY, DRIVER, vmm)                                 \
+    X(cuMemMapArrayAsync_ptsz, "cuMemMapArrayAsync", 11010, PER_THREAD, DRIVER, vmm)                        \
     X(cuMulticastCreate, "cuMulticastCreate", 12010, LEGACY, DRIVER, vmm)                                   \
+    X(cuMulticastBindMem, "cuMulticastBindMem", 12010, LEGACY, DRIVER, vmm)                                 \
+    X(cuMulticastBindAddr, "cuMulticastBindAddr", 12010, LEGACY, DRIVER, vmm)                               \
+    X(cuMulticastUnbind, "cuMulticastUnbind", 12010, LEGACY, DRIVER, vmm)                                   \
                                                                                                             \
     X(cuArrayCreate, "cuArrayCreate", 2000, LEGACY, DRIVER, array)                                          \
     X(cuArrayCreate_v2, "cuArrayCreate", 3020, LEGACY, DRIVER, array)                                       \

@@ -22,6 +22,8 @@ static void start_empty(void)
     arena = (struct arena){0};
     entries = (struct pool){.arena = &arena, .object_bytes = TABLES_ENTRY_MAX};
     vmm_forget_all();
+    mappings_forget_all();
+    holds_forget_all();
     pools_forget_all();
     graphs_forget_all();
 }

@@ -17,12 +17,14 @@ bool tables_lock(void);
 void tables_unlock(void);
 
 /* Under the lock. Objects of at most TABLES_ENTRY_MAX bytes, uninitialised; NULL when memory ran out. */
-#define TABLES_ENTRY_MAX 192
+#define TABLES_ENTRY_MAX 208
 void *tables_new(void);
 void tables_delete(void *entry);
 
 /* Each table's own: under the lock, forgets everything without touching it. */
 void vmm_forget_all(void);
+void mappings_forget_all(void);
+void holds_forget_all(void);
 void pools_forget_all(void);
 void graphs_forget_all(void);
 

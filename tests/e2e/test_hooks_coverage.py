@@ -45,9 +45,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
     r"DeviceGraphMemTrim": "gives back what no block uses",
     r"MemPoolExport\w+|MemPoolImportFromShareableHandle|MemExportToShareableHandle": "no memory changes hands before its use",
     r"MemAddress(Reserve|Free)": "address space, not memory",
-    r"MulticastBind(Addr|Mem)|MulticastUnbind|MulticastAddDevice":
-        "memory that a handle or a mapping holds keeps being held by it",
-    r"MemMapArrayAsync": "tiles of sparse arrays: memory counts by its handle, and ends with that",
+    r"MulticastAddDevice": "a multicast object holds nothing before memory is bound to it",
     r"MemHostGetDevicePointer|HostGet\w+": "asks",
 }.items()]
 # Runtime names that need no hook: what they do is seen in the driver, and nothing in a report is called after them.

@@ -99,6 +99,44 @@ def test_a_multicast_object_is_no_memory(gmt):
     expect_clean(report)
 
 
+def test_memory_bound_to_a_multicast_object_lives_until_it_is_unbound_or_the_object_ends(gmt):
+    report = tell(gmt, """
+        class Multicast(Structure):
+            _fields_ = [("devices", c_uint), ("size", c_size_t), ("handles", c_ulonglong), ("flags", c_ulonglong)]
+        multicast = u64()
+        call("cuMulticastCreate", byref(multicast), byref(Multicast(1, 4 * GRANULE, 0, 0)))
+        call("cuMulticastAddDevice", multicast, 0)
+        at = reserve(GRANULE)
+        def by_handle(): return create(GRANULE)
+        def by_address(): return create(GRANULE)
+        def unbound(): return create(GRANULE)
+        def left(): return create(GRANULE)
+        def bind(offset, handle):
+            call("cuMulticastBindMem", multicast, c_size_t(offset), handle, c_size_t(0), c_size_t(GRANULE), u64())
+            call("cuMemRelease", handle)
+        bind(0, by_handle())
+        handle = by_address()
+        map_at(at, GRANULE, handle)
+        call("cuMulticastBindAddr", multicast, c_size_t(GRANULE), at, c_size_t(GRANULE), u64())
+        call("cuMemUnmap", at, c_size_t(GRANULE))
+        call("cuMemRelease", handle)
+        bind(2 * GRANULE, unbound())
+        refused("cuMulticastUnbind", multicast, 0, c_size_t(3 * GRANULE), c_size_t(GRANULE))
+        def probe():
+            address = u64()
+            refused("cuMemAlloc_v2", byref(address), c_size_t(1 << 50))
+        probe()
+        call("cuMulticastUnbind", multicast, 0, c_size_t(2 * GRANULE), c_size_t(GRANULE))
+        probe()
+        call("cuMemRelease", multicast)
+        probe()
+        left()
+        """).report
+    assert [oom["live_bytes"] for oom in report["ooms"]] == [3 * GRANULE, 2 * GRANULE, 0]
+    assert figures(site_in(report, "left")) == (1, 1, GRANULE)
+    expect_clean(report, failed=3)
+
+
 # Pools
 
 
@@ -378,6 +416,54 @@ def test_arrays_are_freed_by_their_own_calls(gmt):
     assert figures(site_in(report, "flat")) == (2, 1, 64 * 64 * 4)
     assert figures(site_in(report, "mipmap")) == (2, 1, 4 * (64 * 64 + 32 * 32))
     expect_clean(report)
+
+
+@pytest.mark.parametrize("variant", ["", "_ptsz"])
+def test_tiles_of_sparse_arrays_hold_memory_until_the_last_is_unmapped(gmt, variant):
+    report = tell(gmt, f"""
+        MAP, UNMAP = 1, 2
+        class Tiles(Structure):     # CUarrayMapInfo
+            _fields_ = [("kind", c_int), ("array", c_void_p), ("part", c_ulonglong), ("level", c_uint), ("layer", c_uint),
+                        ("start", c_uint * 3), ("extent", c_uint * 3), ("operation", c_int), ("type", c_int),
+                        ("handle", c_ulonglong), ("offset", c_ulonglong), ("devices", c_uint), ("flags", c_uint),
+                        ("reserved", c_uint * 2)]
+            def __init__(self, x, y, width, height, handle):
+                super().__init__(0, array, 0, 0, 0, (128 * x, 128 * y, 0), (128 * width, 128 * height, 1),
+                                 MAP if handle else UNMAP, 0, handle, 0, 1)
+        def pool():
+            props = on_device()
+            props.flags[2] = 1      # CU_MEM_CREATE_USAGE_TILE_POOL
+            return create(GRANULE, props)
+        def change(*what):
+            tiles = (Tiles * len(what))(*what)
+            return lib.cuMemMapArrayAsync{variant}(tiles, len(what), None)
+        array = c_void_p()
+        def make():
+            call("cuArray3DCreate_v2", byref(array), byref(Array3D(512, 512, 0, 0x20, 1, 0x40)))
+        make()
+        def first(): return pool()
+        def second(): return pool()
+        one, other = first().value, second().value
+        assert change(Tiles(0, 0, 4, 2, one), Tiles(0, 2, 2, 2, other)) == 0
+        call("cuMemRelease", u64(one))
+        call("cuMemRelease", u64(other))
+        def probe():
+            address = u64()
+            refused("cuMemAlloc_v2", byref(address), c_size_t(1 << 50))
+        probe()
+        assert change(Tiles(0, 0, 2, 4, 0), Tiles(9, 0, 1, 1, 0)) != 0    # outside: both stay
+        probe()
+        assert change(Tiles(0, 0, 3, 4, 0)) == 0    # the second's all, and what of the first lies there
+        probe()
+        assert change(Tiles(3, 0, 1, 1, 0)) == 0
+        probe()
+        call("cuArrayDestroy", array)
+        probe()
+        """).report
+    assert [oom["live_bytes"] for oom in report["ooms"]] == [2 * GRANULE, 2 * GRANULE, GRANULE, GRANULE, 0]
+    site = site_in(report, "make")
+    assert nature(site)[1] == "array" and figures(site) == (1, 0, 0) and site["allocated_bytes"] == 0
+    expect_clean(report, failed=5)
 
 
 # Refusals and nothings

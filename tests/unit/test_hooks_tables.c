@@ -22,6 +22,14 @@ void vmm_forget_all(void)
     times_emptied++;
 }
 
+void mappings_forget_all(void)
+{
+}
+
+void holds_forget_all(void)
+{
+}
+
 void pools_forget_all(void)
 {
 }

@@ -18,6 +18,7 @@ void change_contexts(struct work *work)
         }
         shared_context_ended(work, work->depth);
         external_context_ended(work, work->depth);
+        sparse_context_ended(work, work->depth);
         work->depth--;
     } else {
         note(work, "end no context", cuCtxDestroy_v2(NULL), 0);

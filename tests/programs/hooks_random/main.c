@@ -28,9 +28,11 @@ static const char *const names[] = {"plain",  "pitched",    "managed", "pool", "
 static void step(struct work *work)
 {
     static void (*const kinds[])(struct work *) = {
-        allocate_device, allocate_device, allocate_device, allocate_host,  allocate_pool, allocate_pool,
-        allocate_array,  create_handle,   map_handle,      map_handle,     unmap_slot,    change_references,
-        open_shared,     import_handle,   import_pointer,  change_external};
+        allocate_device, allocate_device,   allocate_device, allocate_host,   allocate_pool,
+        allocate_pool,   allocate_array,    create_handle,   map_handle,      map_handle,
+        unmap_slot,      change_references, open_shared,     import_handle,   import_pointer,
+        change_external, create_multicast,  change_bindings, change_bindings, change_sparse,
+        change_sparse,   change_sparse};
     if (work->thing_count > THINGS - 8 || random_below(work, 100) < 36)
         free_something(work);
     else if (random_below(work, 100) < 5)
@@ -55,6 +57,9 @@ static void *run(void *argument)
     if (posix_memalign((void **)&work->pages, 4096, 4096 * 256))
         abort();
     external_start(work);
+    sparse_start(work);
+    for (int i = 0; i < BINDINGS; i++)
+        work->bindings[i].object = -1;
     for (unsigned i = 0; i < work->steps; i++)
         step(work);
     size_t free_bytes = 0, total = 0;

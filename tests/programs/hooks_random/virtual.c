@@ -7,9 +7,11 @@ void settle(struct work *work, struct handle *handle)
         return;
     end_block(work, handle->family, handle->booked, false);
     handle->handle = 0;
+    if (handle->family == NO_FAMILY)
+        multicast_ended(work, (int)(handle - work->handles));
 }
 
-static struct handle *free_handle(struct work *work)
+struct handle *free_handle(struct work *work)
 {
     struct handle *handle = &work->handles[random_below(work, HANDLES)];
     return handle->handle == 0 ? handle : NULL;
@@ -22,14 +24,17 @@ void create_handle(struct work *work)
     struct handle *handle = free_handle(work);
     size_t bytes = random_below(work, 8) ? GRANULE * (1 + random_below(work, 3)) : 12345;
     CUmemGenericAllocationHandle made = 0;
+    bool for_tiles = random_below(work, 3) == 0;
     if (handle == NULL)
         return;
+    if (for_tiles)
+        props.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     if (note(work, "create", cuMemCreate(&made, bytes, &props, 0), 0) != CUDA_SUCCESS) {
         work->books[VMM].failed++;
         return;
     }
     begin_block(work, VMM, bytes);
-    *handle = (struct handle){made, VMM, bytes, bytes, 1, 0};
+    *handle = (struct handle){made, VMM, for_tiles, bytes, bytes, 1, 0};
 }
 
 /* Memory of the other process: as large as it is mapped, and 0 before. */
@@ -48,14 +53,14 @@ void import_handle(struct work *work)
         return;
     }
     begin_block(work, IPC, 0);
-    *handle = (struct handle){made, IPC, work->offer.handle_bytes[which], 0, 1, 0};
+    *handle = (struct handle){made, IPC, false, work->offer.handle_bytes[which], 0, 1, 0};
 }
 
 void map_handle(struct work *work)
 {
     int index = (int)random_below(work, HANDLES), slot = (int)random_below(work, SLOTS - 3);
     struct handle *handle = &work->handles[index];
-    if (handle->references == 0 || handle->handle == 0)
+    if (handle->references == 0 || handle->handle == 0 || handle->for_tiles)
         return;
     CUdeviceptr at = work->range + (unsigned)slot * GRANULE;
     CUresult rc = cuMemMap(at, handle->bytes, 0, handle->handle, 0);

@@ -78,6 +78,16 @@
       (CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *))                           \
     X(cuExternalMemoryGetMappedMipmappedArray, 10000,                                                        \
       (CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *))             \
+    X(cuMulticastCreate, 12010, (CUmemGenericAllocationHandle *, const CUmulticastObjectProp *))             \
+    X(cuMulticastAddDevice, 12010, (CUmemGenericAllocationHandle, CUdevice))                                 \
+    X(cuMulticastBindMem, 12010,                                                                             \
+      (CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t, size_t,                   \
+       unsigned long long))                                                                                  \
+    X(cuMulticastBindAddr, 12010,                                                                            \
+      (CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long))                       \
+    X(cuMulticastUnbind, 12010, (CUmemGenericAllocationHandle, CUdevice, size_t, size_t))                    \
+    X(cuArrayGetSparseProperties, 11010, (CUDA_ARRAY_SPARSE_PROPERTIES *, CUarray))                          \
+    X(cuMemMapArrayAsync, 11010, (CUarrayMapInfo *, unsigned, CUstream))                                     \
     X(cuMemGetInfo_v2, 3020, (size_t *, size_t *))
 
 #define AS_POINTER(name, version, parameters) extern CUresult(*name) parameters;
@@ -85,6 +95,7 @@ FUNCTIONS(AS_POINTER)
 #undef AS_POINTER
 
 enum family { PLAIN, PITCHED, MANAGED, POOL, VMM, ARRAY, PINNED, REGISTERED, GRAPH, IPC, EXTERNAL, FAMILIES };
+#define NO_FAMILY FAMILIES /* of what is no memory: books that nobody asks for */
 
 struct books {
     unsigned long long allocs, frees, teardowns, allocated, live, blocks, failed;
@@ -110,10 +121,14 @@ struct thing {
 #define GRANULE   (2ull << 20)
 #define CONTEXTS  3 /* created ones at a time */
 #define EXTERNALS 2
+#define BINDINGS  16
+#define SPARSE    3
+#define TILES     4 /* in either direction */
 
 struct handle {
     CUmemGenericAllocationHandle handle; /* 0: free */
-    enum family family;                  /* VMM, or IPC where it was imported */
+    enum family family;                  /* VMM, IPC where it was imported, NO_FAMILY for multicast objects */
+    bool for_tiles;                      /* of sparse arrays */
     unsigned long long bytes;            /* what there is to map */
     unsigned long long booked;           /* 0 for an import that was never mapped */
     int references, mappings;
@@ -143,11 +158,24 @@ struct external {
     int context;
 };
 
+/* A granule of memory bound to a multicast object, both by their indices. */
+struct binding {
+    int object, memory; /* -1: none */
+    unsigned granule;   /* of the object */
+};
+
+struct sparse {
+    CUarray array; /* NULL: none */
+    int context;
+    unsigned tile_width, tile_height;
+    int tiles[TILES * TILES]; /* a handle's index; -1: not mapped */
+};
+
 struct work {
     unsigned long long seed, digest, foreign;
     unsigned number, steps, threads;
     bool verbose;
-    struct books books[FAMILIES];
+    struct books books[FAMILIES + 1];
     struct thing things[THINGS];
     int thing_count;
     struct handle handles[HANDLES];
@@ -163,6 +191,8 @@ struct work {
     CUmemoryPool shared_pool;
     int external_file;
     struct external externals[EXTERNALS];
+    struct binding bindings[BINDINGS];
+    struct sparse sparse[SPARSE];
     unsigned long long seen[SEEN], order[SEEN];
     unsigned long long seen_count;
 };
@@ -201,9 +231,15 @@ void open_shared(struct work *work);
 void import_handle(struct work *work);
 void import_pointer(struct work *work);
 void change_external(struct work *work);
+void create_multicast(struct work *work);
+void change_bindings(struct work *work);
+void change_sparse(struct work *work);
 
-/* The handle of an index lost a reference or a mapping. */
+/* virtual.c: an unused handle or NULL; and a handle lost a reference or a mapping. */
+struct handle *free_handle(struct work *work);
 void settle(struct work *work, struct handle *handle);
+/* multicast.c: the multicast object of that index ended. */
+void multicast_ended(struct work *work, int object);
 
 /* shared.c: a process of our own that has memory to share, made before CUDA is used, until the program ends.
  */
@@ -214,5 +250,8 @@ void shared_context_ended(struct work *work, int context);
 /* external.c: likewise. */
 void external_start(struct work *work);
 void external_context_ended(struct work *work, int context);
+/* sparse.c */
+void sparse_start(struct work *work);
+void sparse_context_ended(struct work *work, int context);
 
 #endif
