@@ -31,12 +31,18 @@ build  libunwind-dev   header  libunwind.h
 build  libdw-dev       header  elfutils/libdwfl.h
 build  libiberty-dev   header  libiberty/demangle.h
 build  libjansson-dev  header  jansson.h
+build  libprotobuf-c-dev  header  protobuf-c/protobuf-c.h
+build  protobuf-c-compiler  command protoc-c
+build  libsqlite3-dev  header  sqlite3.h
+build  zlib1g-dev      header  zlib.h
 demo   python3         command python3
 test   g++             command c++
 test   clang           command clang
 test   libcmocka-dev   cmocka  cmocka.h
 test   python3-pytest  pytest  pytest
 test   binutils        command readelf
+test   python3-jsonschema  python jsonschema
+test   python3-prometheus-client  python prometheus_client
 test   libdebuginfod1  library libdebuginfod.so.1
 lint   clang-format    command clang-format
 lint   clang-tidy      command clang-tidy
@@ -65,7 +71,7 @@ is_there() { # kind, name
     library) compgen -G "/usr/lib*/$2" >/dev/null || compgen -G "/usr/lib/*/$2" >/dev/null ;;
     cmocka) compiles '#include <stdarg.h>' '#include <stddef.h>' '#include <setjmp.h>' '#include <stdint.h>' \
         '#include <cmocka.h>' ;;
-    pytest) /usr/bin/python3 -c 'import pytest' >/dev/null 2>&1 ;;
+    pytest | python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
     esac
 }
 

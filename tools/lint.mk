@@ -2,7 +2,7 @@
 # of). Each is silent when it finds nothing.
 LINT_FILES := $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' 2>/dev/null)
 LINT_SOURCES := $(filter src/%.c tools/%.c,$(LINT_FILES))
-LINT_FLAGS := -D_GNU_SOURCE -Isrc -Iinclude -Itests/unit -Itools/simgpu
+LINT_FLAGS := -D_GNU_SOURCE -Isrc -Iinclude -Itests/unit -Itools/simgpu -I$(BUILD)/generated
 
 .PHONY: lint format-check tidy cppcheck format
 lint:
@@ -14,7 +14,7 @@ format-check:
 	@echo "lint: clang-format of $(words $(LINT_FILES)) files"
 	@clang-format --dry-run -Werror $(LINT_FILES)
 
-tidy:
+tidy: $(BUILD)/generated/profile.pb-c.h
 	@echo "lint: clang-tidy of $(words $(LINT_SOURCES)) files"
 	@printf '%s\n' $(LINT_SOURCES) | xargs -P $(shell nproc) -n 4 sh -c \
 		'clang-tidy --quiet "$$@" -- -std=gnu11 $(LINT_FLAGS) 2>/dev/null' tidy

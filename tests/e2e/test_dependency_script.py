@@ -5,7 +5,8 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-PACKAGES = ["gcc", "libc6-dev", "uthash-dev", "libunwind-dev", "libdw-dev", "libiberty-dev", "libjansson-dev"]
+PACKAGES = ["gcc", "libc6-dev", "uthash-dev", "libunwind-dev", "libdw-dev", "libiberty-dev", "libjansson-dev",
+            "libprotobuf-c-dev", "protobuf-c-compiler", "libsqlite3-dev", "zlib1g-dev"]
 
 
 class System:

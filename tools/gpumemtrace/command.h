@@ -36,7 +36,7 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command run_command, report_command, diff_command;
+extern const struct command run_command, report_command, diff_command, export_command;
 
 /* The next option's id, with its value in *value; OPTION_END when only words are left, from argv[optind] on.
  * Prints the help and ends the process for --help, and says what is wrong and ends it for anything unknown.
@@ -48,5 +48,8 @@ void complain(const char *subject, const char *format, ...) __attribute__((forma
 /* The same, with where to read more, and the process ends with STATUS_UNUSABLE. */
 void usage_error(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
+
+/* "; did you mean 'report'?" where one of `names` is near enough, else "". Good until the next call. */
+const char *did_you_mean(const char *word, const char *const *names, size_t count);
 
 #endif

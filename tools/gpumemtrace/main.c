@@ -7,7 +7,8 @@
 #include "base/version.h"
 #include "command.h"
 
-static const struct command *const commands[] = {&run_command, &report_command, &diff_command};
+static const struct command *const commands[] = {&run_command, &report_command, &diff_command,
+                                                 &export_command};
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -48,5 +49,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, commands[i]->name) == 0)
             return commands[i]->run(commands[i], argc - 1, argv + 1);
-    usage_error(NULL, "there is no command '%s'", name);
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    usage_error(NULL, "there is no command '%s'%s", name, did_you_mean(name, names, COMMAND_COUNT));
 }

@@ -109,6 +109,19 @@ static void translate(const struct command *command, char *letters, struct optio
     *letters = 0;
 }
 
+/* "--fial-on=x": unknown, of several meanings when cut short, or with a value that it does not take. */
+static void refuse_long(const struct command *command, const char *word)
+{
+    const char *names[OPTIONS_MAX];
+    char name[64];
+    size_t length = strcspn(word, "=");
+    for (size_t i = 0; i < command->option_count && i < OPTIONS_MAX; i++)
+        names[i] = command->options[i].name;
+    snprintf(name, sizeof(name), "%.*s", (int)length, word);
+    const char *hint = length > 2 ? did_you_mean(name + 2, names, command->option_count) : "";
+    usage_error(command, "option '%s' cannot be understood%s", word, hint);
+}
+
 int options_next(const struct command *command, int argc, char **argv, const char **value)
 {
     char letters[OPTIONS_MAX * 2 + 4];
@@ -125,6 +138,6 @@ int options_next(const struct command *command, int argc, char **argv, const cha
     if (id == '?' && optopt > 0 && optopt < OPTION_LONG_ONLY && strncmp(argv[word], "--", 2) != 0)
         usage_error(command, "there is no option '-%c'", optopt);
     if (id == '?')
-        usage_error(command, "option '%s' cannot be understood", argv[optind - 1]);
+        refuse_long(command, argv[optind - 1]);
     return id;
 }

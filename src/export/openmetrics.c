@@ -1,0 +1,232 @@
+/*
+ * OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/), without timestamps, as
+ * node_exporter's textfile collector wants it. Sites are summed by title, since a set of labels may come only
+ * once; those that hold nothing and grow by nothing are left out, so that a scrape stays small.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "export/formats.h"
+
+/* A label's value: backslash, quote and line end are escaped; what is not UTF-8 becomes U+FFFD. */
+static void write_value(struct output *out, const char *text)
+{
+    while (*text) {
+        uint32_t code;
+        size_t length = utf8_next(text, &code);
+        if (code == UTF8_INVALID)
+            output_text(out, "\xef\xbf\xbd");
+        else if (code == '\n')
+            output_text(out, "\\n");
+        else if (code == '"' || code == '\\')
+            output_format(out, "\\%c", (int)code);
+        else
+            output_bytes(out, text, length);
+        text += length;
+    }
+}
+
+static void write_label(struct output *out, const char *between, const char *name, const char *value)
+{
+    output_format(out, "%s%s=\"", between, name);
+    write_value(out, value);
+    output_text(out, "\"");
+}
+
+struct metric {
+    const char *name, *type, *unit, *help, *suffix;
+    uint64_t (*value)(const struct totals *totals);
+};
+
+#define GETTER(name)                                                                                         \
+    static uint64_t get_##name(const struct totals *totals)                                                  \
+    {                                                                                                        \
+        return totals->name;                                                                                 \
+    }
+GETTER(live_bytes)
+GETTER(live_blocks)
+GETTER(peak_bytes)
+GETTER(allocated_bytes)
+GETTER(allocs)
+GETTER(frees)
+#undef GETTER
+
+static const struct metric space_metrics[] = {
+    {"gpumemtrace_live_bytes", "gauge", "bytes", "Allocated and not given back.", "", get_live_bytes},
+    {"gpumemtrace_live_blocks", "gauge", "blocks", "Allocations not given back.", "", get_live_blocks},
+    {"gpumemtrace_peak_bytes", "gauge", "bytes", "The most that was ever allocated at once.", "",
+     get_peak_bytes},
+    {"gpumemtrace_allocated_bytes", "counter", "bytes", "Allocated in all.", "_total", get_allocated_bytes},
+    {"gpumemtrace_allocations", "counter", "", "Allocations.", "_total", get_allocs},
+    {"gpumemtrace_frees", "counter", "", "Allocations given back.", "_total", get_frees},
+};
+
+static void write_head(struct output *out, const char *name, const char *type, const char *unit,
+                       const char *help)
+{
+    output_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    if (unit[0])
+        output_format(out, "# UNIT %s %s\n", name, unit);
+}
+
+static void write_process_labels(struct output *out, const struct report *report)
+{
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%u", (unsigned)report->input->process->pid);
+    write_label(out, "{", "pid", pid);
+    write_label(out, ",", "program",
+                report->input->process->exe ? base_name(report->input->process->exe) : "");
+    if (report->input->process->rank >= 0) {
+        snprintf(pid, sizeof(pid), "%d", report->input->process->rank);
+        write_label(out, ",", "rank", pid);
+    }
+}
+
+static void write_space_labels(struct output *out, enum layer layer, enum space_kind kind, int device)
+{
+    char text[16] = "";
+    if (device >= 0)
+        snprintf(text, sizeof(text), "%d", device);
+    write_label(out, ",", "layer", layer_names[layer]);
+    write_label(out, ",", "space", space_infos[kind].name);
+    write_label(out, ",", "device", text);
+}
+
+static void write_spaces(struct output *out, const struct report *report, const struct metric *family)
+{
+    const struct ledger *ledger = report->input->ledger;
+    write_head(out, family->name, family->type, family->unit, family->help);
+    for (size_t i = 0; i < ledger_space_count(ledger); i++) {
+        const struct ledger_space *space = ledger_space(ledger, i);
+        output_format(out, "%s%s", family->name, family->suffix);
+        write_process_labels(out, report);
+        write_space_labels(out, space->layer, space->kind, space->device);
+        output_format(out, "} %llu\n", (unsigned long long)family->value(&space->totals));
+    }
+}
+
+struct place {
+    uint32_t site;
+    char title[TITLE_MAX];
+    uint64_t live_bytes, peak_bytes, growth;
+};
+
+static bool is_same_label(const struct report *report, const struct place *a, const struct place *b)
+{
+    const struct report_site *x = &report->sites[a->site], *y = &report->sites[b->site];
+    return x->layer == y->layer && x->key->space == y->key->space && x->key->device == y->key->device &&
+           strcmp(a->title, b->title) == 0;
+}
+
+static int by_label(const void *left, const void *right, void *arg)
+{
+    const struct report *report = arg;
+    const struct place *a = left, *b = right;
+    const struct report_site *x = &report->sites[a->site], *y = &report->sites[b->site];
+    int order = strcmp(a->title, b->title);
+    if (order == 0)
+        order = (int)x->layer - (int)y->layer;
+    if (order == 0)
+        order = (int)x->key->space - (int)y->key->space;
+    return order ? order : x->key->device - y->key->device;
+}
+
+static uint64_t growth_of(const struct report *report, uint32_t site)
+{
+    for (size_t i = 0; i < report->growing_count; i++)
+        if (report->growing[i].site == site)
+            return (uint64_t)(report->growing[i].growth.bytes_per_second + 0.5);
+    return 0;
+}
+
+static struct place *collect(const struct report *report, struct arena *arena, size_t *count)
+{
+    struct place *places = arena_alloc(arena, (report->site_count + 1) * sizeof(*places));
+    size_t used = 0;
+    *count = 0;
+    for (uint32_t i = 0; places && i < report->site_count; i++) {
+        const struct report_site *site = &report->sites[i];
+        struct place place = {.site = i,
+                              .live_bytes = site->figures.totals.live_bytes,
+                              .peak_bytes = site->figures.bytes_at_peak,
+                              .growth = site->grows ? growth_of(report, i) : 0};
+        if (place.live_bytes == 0 && place.peak_bytes == 0)
+            continue;
+        report_site_title(report, i, TITLE_FUNCTION, place.title, sizeof(place.title));
+        places[used++] = place;
+    }
+    if (used > 0)
+        qsort_r(places, used, sizeof(*places), by_label, (void *)report);
+    for (size_t i = 0; i < used; i++) {
+        if (*count == 0 || !is_same_label(report, &places[*count - 1], &places[i])) {
+            places[(*count)++] = places[i];
+            continue;
+        }
+        places[*count - 1].live_bytes += places[i].live_bytes;
+        places[*count - 1].peak_bytes += places[i].peak_bytes;
+        places[*count - 1].growth += places[i].growth;
+    }
+    return places;
+}
+
+static void write_place(struct output *out, const struct report *report, const char *name,
+                        const struct place *place, uint64_t value)
+{
+    const struct report_site *site = &report->sites[place->site];
+    output_text(out, name);
+    write_process_labels(out, report);
+    write_space_labels(out, site->layer, site->key->space, site->key->device);
+    write_label(out, ",", "site", place->title);
+    output_format(out, "} %llu\n", (unsigned long long)value);
+}
+
+static void write_places(struct output *out, const struct report *report, const struct place *places,
+                         size_t count)
+{
+    static const char live[] = "gpumemtrace_site_live_bytes", peak[] = "gpumemtrace_site_peak_bytes",
+                      growth[] = "gpumemtrace_site_growth_bytes_per_second";
+    write_head(out, live, "gauge", "bytes", "Allocated at a line of code and not given back.");
+    for (size_t i = 0; i < count; i++)
+        if (places[i].live_bytes > 0)
+            write_place(out, report, live, &places[i], places[i].live_bytes);
+    write_head(out, peak, "gauge", "bytes", "Held by a line of code at the peak of its memory.");
+    for (size_t i = 0; i < count; i++)
+        if (places[i].peak_bytes > 0)
+            write_place(out, report, peak, &places[i], places[i].peak_bytes);
+    write_head(out, growth, "gauge", "bytes_per_second",
+               "Gained by a line of code whose memory keeps growing.");
+    for (size_t i = 0; i < count; i++)
+        if (places[i].growth > 0)
+            write_place(out, report, growth, &places[i], places[i].growth);
+}
+
+static void write_ooms(struct output *out, const struct report *report)
+{
+    static const char name[] = "gpumemtrace_out_of_memory";
+    write_head(out, name, "counter", "", "Allocations that were refused for want of memory.");
+    output_format(out, "%s_total", name);
+    write_process_labels(out, report);
+    output_format(out, "} %zu\n", report->oom_count);
+}
+
+int export_openmetrics(const struct export_request *request, struct output *out, char *error,
+                       size_t error_bytes)
+{
+    const struct report *report = request->report;
+    struct arena arena = {0};
+    size_t count;
+    struct place *places = collect(report, &arena, &count);
+    if (!places) {
+        snprintf(error, error_bytes, "not enough memory");
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof(space_metrics) / sizeof(*space_metrics); i++)
+        write_spaces(out, report, &space_metrics[i]);
+    write_places(out, report, places, count);
+    write_ooms(out, report);
+    output_text(out, "# EOF\n");
+    arena_release(&arena);
+    return 0;
+}
