@@ -42,6 +42,7 @@ SHARED_SOURCES := $(sort $(wildcard src/base/*.c src/catalog/*.c src/ledger/*.c 
 
 include src/old_libc.mk
 include src/module.mk
+include src/report/page/module.mk
 include tools/gpumemtrace/module.mk
 include tools/simgpu/module.mk
 include tools/demo/module.mk

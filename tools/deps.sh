@@ -35,6 +35,7 @@ build  libprotobuf-c-dev  header  protobuf-c/protobuf-c.h
 build  protobuf-c-compiler  command protoc-c
 build  libsqlite3-dev  header  sqlite3.h
 build  zlib1g-dev      header  zlib.h
+build  libjs-d3        file    /usr/share/javascript/d3/d3.min.js
 demo   python3         command python3
 test   g++             command c++
 test   clang           command clang
@@ -68,6 +69,7 @@ is_there() { # kind, name
     case $1 in
     command) command -v "$2" >/dev/null 2>&1 || { [ "$2" = cc ] && command -v "${CC:-cc}" >/dev/null 2>&1; } ;;
     header) compiles "#include <$2>" ;;
+    file) [ -e "$2" ] ;;
     library) compgen -G "/usr/lib*/$2" >/dev/null || compgen -G "/usr/lib/*/$2" >/dev/null ;;
     cmocka) compiles '#include <stdarg.h>' '#include <stddef.h>' '#include <setjmp.h>' '#include <stdint.h>' \
         '#include <cmocka.h>' ;;

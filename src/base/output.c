@@ -111,7 +111,7 @@ static void json_escape(struct output *out, uint32_t code, const char *text, siz
             return;
         }
     }
-    if (code < 0x20)
+    if (code < 0x20 || code == '<' || code == '>' || code == '&' || code == 0x2028 || code == 0x2029)
         output_format(out, "\\u%04x", (unsigned)code);
     else if (code == UTF8_INVALID)
         output_text(out, "\xef\xbf\xbd");
@@ -119,7 +119,16 @@ static void json_escape(struct output *out, uint32_t code, const char *text, siz
         output_bytes(out, text, length);
 }
 
-void output_json_string(struct output *out, const char *text)
+/* Of those `length` bytes, how many come before the first that HTML reads. */
+static size_t before_markup(const char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length && text[at] != '<' && text[at] != '>' && text[at] != '&')
+        at++;
+    return at;
+}
+
+static void json_string(struct output *out, const char *text, bool in_html)
 {
     if (!text) {
         output_text(out, "null");
@@ -129,6 +138,8 @@ void output_json_string(struct output *out, const char *text)
     output_bytes(out, "\"", 1);
     while (left) {
         size_t plain = plain_run(text, left);
+        if (in_html)
+            plain = before_markup(text, plain);
         output_bytes(out, text, plain);
         text += plain;
         left -= plain;
@@ -141,6 +152,16 @@ void output_json_string(struct output *out, const char *text)
         }
     }
     output_bytes(out, "\"", 1);
+}
+
+void output_json_string(struct output *out, const char *text)
+{
+    json_string(out, text, false);
+}
+
+void output_json_string_in_html(struct output *out, const char *text)
+{
+    json_string(out, text, true);
 }
 
 void output_safe(struct output *out, const char *text)

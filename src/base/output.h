@@ -22,6 +22,9 @@ void output_text(struct output *out, const char *text);
 void output_format(struct output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. NULL gives null. */
 void output_json_string(struct output *out, const char *text);
+/* The same for inside a <script> of an HTML page: nothing in it can end the script or begin a comment, and no
+ * line separator is bare. */
+void output_json_string_in_html(struct output *out, const char *text);
 /* Text for a terminal: control characters, and bytes that are not UTF-8, are shown as \xNN. */
 void output_safe(struct output *out, const char *text);
 /* "1.50 GiB", "3.0 MiB", "512 B": binary units, as the CUDA tools and PyTorch print them. */

@@ -60,3 +60,21 @@ const char *report_site_title(const struct report *report, uint32_t index, int c
     snprintf(title, bytes, "%s, no stack recorded", site->api ? site->api : "?");
     return title;
 }
+
+const char *frame_fold_name(const struct named_frame *frame, char name[FOLD_NAME_MAX])
+{
+    const char *from = frame->module ? base_name(frame->module) : "code without a file";
+    size_t length = strlen(from);
+    const char *abi = strstr(from, ".cpython-");
+    if (frame->kind == FRAME_PYTHON) {
+        const char *package = frame->file ? package_of(frame->file, &length) : NULL;
+        from = package ? package : frame->file ? base_name(frame->file) : "?";
+        length = package ? length : strlen(from);
+    } else if (abi) {
+        length = (size_t)(abi - from);
+    }
+    length = length < FOLD_NAME_MAX - 1 ? length : FOLD_NAME_MAX - 1;
+    memcpy(name, from, length);
+    name[length] = '\0';
+    return name;
+}

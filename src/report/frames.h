@@ -60,5 +60,10 @@ struct report;
 const char *report_site_title(const struct report *report, uint32_t site, int columns, char *title,
                               size_t bytes);
 const char *frame_title(const struct named_frame *frame, int columns, char *title, size_t bytes);
+/* What a frame that is not the reader's own folds under: the installed package, the standard library's file,
+ * or the native module: "_ctypes" of "_ctypes.cpython-311-x86_64-linux-gnu.so", which the reader knows by the
+ * name that they import. Returns `name`. */
+#define FOLD_NAME_MAX 64
+const char *frame_fold_name(const struct named_frame *frame, char name[FOLD_NAME_MAX]);
 
 #endif

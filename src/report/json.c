@@ -3,6 +3,7 @@
 #include "report/json_emit.h"
 #include "report/json_fragmentation.h"
 #include "report/json_frames.h"
+#include "report/json_parts.h"
 #include "report/json_peaks.h"
 #include "report/model.h"
 #include "report/words.h"
@@ -19,7 +20,7 @@ static void write_start_time(struct json *json, uint64_t realtime_ns)
     emit_string(json, "start_time", words.text);
 }
 
-static void write_process(struct json *json, const struct report *report)
+void json_process(struct json *json, const struct report *report)
 {
     static const char *const ends[] = {
         [PROCESS_EXITED] = "exited", [PROCESS_KILLED] = "killed", [PROCESS_RUNNING] = "running"};
@@ -41,7 +42,7 @@ static void write_process(struct json *json, const struct report *report)
     emit_close(json, '}');
 }
 
-static void write_counters(struct json *json, const struct report *report)
+void json_counters(struct json *json, const struct report *report)
 {
     const struct ledger_counters *counters = ledger_counters(report->input->ledger);
     emit_open(json, "counters", '{');
@@ -274,7 +275,7 @@ static void write_phases(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
-static void write_memory_map(struct json *json, const struct report *report)
+void json_memory_map(struct json *json, const struct report *report)
 {
     emit_open(json, "memory_map", '[');
     for (size_t i = 0; i < report->memory_count; i++) {
@@ -293,7 +294,7 @@ static void write_memory_map(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
-static void write_notes(struct json *json, const struct report *report)
+void json_notes(struct json *json, const struct report *report)
 {
     emit_open(json, "notes", '[');
     for (size_t i = 0; i < report->note_count; i++)
@@ -304,8 +305,8 @@ static void write_notes(struct json *json, const struct report *report)
 void report_write_json(const struct report *report, struct output *out)
 {
     static void (*const keys[])(struct json *, const struct report *) = {
-        write_process,      write_counters, write_spaces, write_sites,  write_leaks,      json_peaks,
-        json_fragmentation, write_growth,   write_ooms,   write_phases, write_memory_map, write_notes,
+        json_process,       json_counters, write_spaces, write_sites,  write_leaks,     json_peaks,
+        json_fragmentation, write_growth,  write_ooms,   write_phases, json_memory_map, json_notes,
     };
     struct json json = {.out = out};
     emit_open(&json, NULL, '{');

@@ -38,7 +38,10 @@ void emit_close(struct json *json, char bracket)
 void emit_string(struct json *json, const char *key, const char *text)
 {
     begin(json, key);
-    output_json_string(json->out, text);
+    if (json->in_html)
+        output_json_string_in_html(json->out, text);
+    else
+        output_json_string(json->out, text);
 }
 
 void emit_u64(struct json *json, const char *key, uint64_t value)

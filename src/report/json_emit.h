@@ -14,6 +14,7 @@ struct json {
     struct output *out;
     uint64_t begun; /* one bit a level: it has an element */
     int depth;      /* below 64 */
+    bool in_html;   /* inside a <script> of a page */
 };
 
 void emit_open(struct json *json, const char *key, char bracket);

@@ -7,36 +7,17 @@
 
 #include "report/text.h"
 
-enum { NAMED = 4 /* modules named in one folded line */, NAME_MAX_BYTES = 64 };
+enum { NAMED = 4 /* modules named in one folded line */ };
 
 struct fold {
     size_t frames, names;
-    char name[NAMED][NAME_MAX_BYTES];
+    char name[NAMED][FOLD_NAME_MAX];
 };
-
-/* The installed package, the standard library's file, or the native module: "_ctypes" of
- * "_ctypes.cpython-311-x86_64-linux-gnu.so", which the reader knows by the name that they import. */
-static void fold_name(const struct named_frame *frame, char *name)
-{
-    const char *from = frame->module ? base_name(frame->module) : "code without a file";
-    size_t length = strlen(from);
-    const char *abi = strstr(from, ".cpython-");
-    if (frame->kind == FRAME_PYTHON) {
-        const char *package = frame->file ? package_of(frame->file, &length) : NULL;
-        from = package ? package : frame->file ? base_name(frame->file) : "?";
-        length = package ? length : strlen(from);
-    } else if (abi) {
-        length = (size_t)(abi - from);
-    }
-    length = length < NAME_MAX_BYTES - 1 ? length : NAME_MAX_BYTES - 1;
-    memcpy(name, from, length);
-    name[length] = '\0';
-}
 
 static void fold_in(struct fold *fold, const struct named_frame *frame)
 {
-    char name[NAME_MAX_BYTES];
-    fold_name(frame, name);
+    char name[FOLD_NAME_MAX];
+    frame_fold_name(frame, name);
     fold->frames++;
     for (size_t i = 0; i < fold->names && i < NAMED; i++)
         if (strcmp(fold->name[i], name) == 0)

@@ -228,8 +228,7 @@ static int try_to_read(struct recording *recording, struct reading *reading, boo
     return read_open(reading, again, error, error_bytes);
 }
 
-int recording_read(struct recording *recording, const char *path,
-                   void (*each_event)(const struct recording *, const struct event *, void *), void *arg,
+int recording_read(struct recording *recording, const char *path, event_watcher *each_event, void *arg,
                    char *error, size_t error_bytes)
 {
     memset(recording, 0, sizeof *recording);

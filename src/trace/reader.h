@@ -26,11 +26,12 @@ struct recording {
     uint64_t events_since_ns, bound_bytes;
 };
 
+typedef void event_watcher(const struct recording *recording, const struct event *event, void *arg);
+
 /* 0, or -1 with a sentence in `error`. `each_event`, where not NULL, sees every event before the ledger does.
  * A running process may overwrite what is being read: then all is read anew, and `each_event` is told so by a
  * NULL for the event. */
-int recording_read(struct recording *recording, const char *path,
-                   void (*each_event)(const struct recording *, const struct event *, void *), void *arg,
+int recording_read(struct recording *recording, const char *path, event_watcher *each_event, void *arg,
                    char *error, size_t error_bytes);
 void recording_release(struct recording *recording);
 

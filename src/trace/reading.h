@@ -20,7 +20,7 @@ struct reading {
     struct ledger_restoring restoring;
     bool has_checkpoint, has_events;
     uint64_t previous_time_ns, previous_number[KEY_SPACE_COUNT];
-    void (*each_event)(const struct recording *, const struct event *, void *);
+    event_watcher *each_event;
     void *arg;
     const char *wrong; /* what is wrong with the record at hand */
 };

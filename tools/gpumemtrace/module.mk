@@ -1,6 +1,6 @@
 # build/gpumemtrace: the command-line tool.
 CLI_SOURCES := $(sort $(SHARED_SOURCES) $(addprefix src/trace/,reader.c records.c) \
-	$(wildcard src/symbols/*.c src/export/*.c tools/gpumemtrace/*.c))
+	$(PAGE_SOURCES) $(wildcard src/symbols/*.c src/export/*.c tools/gpumemtrace/*.c))
 CLI_OBJECTS := $(call objects,cli,$(CLI_SOURCES)) $(BUILD)/generated/profile.pb-c.o
 CLI_LIBS    := -ldw -lelf -liberty -ljansson -lprotobuf-c -lsqlite3 -lz -lm
 

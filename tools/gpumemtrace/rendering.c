@@ -91,12 +91,13 @@ static void read_suppressions(struct rendering *rendering, const char *path)
     free(whole);
 }
 
-int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
-                   const char *suppressions, const char *report_path, char *error, size_t error_bytes)
+int rendering_open_watched(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                           const char *suppressions, const char *report_path, event_watcher *each_event,
+                           void *arg, char *error, size_t error_bytes)
 {
     struct recording *recording = &rendering->recording;
     memset(rendering, 0, sizeof(*rendering));
-    if (recording_read(recording, path, NULL, NULL, error, error_bytes) != 0)
+    if (recording_read(recording, path, each_event, arg, error, error_bytes) != 0)
         return -1;
     rendering->symbols = dwarf_source_create(places);
     read_suppressions(rendering, suppressions);
@@ -120,6 +121,13 @@ int rendering_open(struct rendering *rendering, const char *path, const struct s
     snprintf(error, error_bytes, "not enough memory");
     rendering_close(rendering);
     return -1;
+}
+
+int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                   const char *suppressions, const char *report_path, char *error, size_t error_bytes)
+{
+    return rendering_open_watched(rendering, path, places, suppressions, report_path, NULL, NULL, error,
+                                  error_bytes);
 }
 
 void rendering_close(struct rendering *rendering)

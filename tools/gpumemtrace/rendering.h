@@ -24,6 +24,10 @@ struct rendering {
  * report_input. */
 int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
                    const char *suppressions, const char *report_path, char *error, size_t error_bytes);
+/* The same, and `each_event` sees every event, as in recording_read(). */
+int rendering_open_watched(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                           const char *suppressions, const char *report_path, event_watcher *each_event,
+                           void *arg, char *error, size_t error_bytes);
 void rendering_close(struct rendering *rendering);
 
 #endif

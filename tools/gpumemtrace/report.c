@@ -1,4 +1,4 @@
-/* gpumemtrace report: renders a recording as text or JSON. */
+/* gpumemtrace report: renders a recording as text, JSON or an HTML page. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -8,13 +8,22 @@
 
 #include "command.h"
 #include "rendering.h"
+#include "report/page/page.h"
 #include "symbol_options.h"
 
-enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_TEXT, OPTION_FULL, OPTION_NATIVE, OPTION_SUPPRESSIONS };
+enum {
+    OPTION_JSON = OPTION_LONG_ONLY,
+    OPTION_TEXT,
+    OPTION_HTML,
+    OPTION_FULL,
+    OPTION_NATIVE,
+    OPTION_SUPPRESSIONS
+};
 
 static const struct option_row options[] = {
     {OPTION_TEXT, "text", NULL, "for people: what leaked, the peak, fragmentation (this is the default)"},
     {OPTION_JSON, "json", NULL, "for programs: everything, in the schema gpumemtrace.report/1"},
+    {OPTION_HTML, "html", NULL, "for a browser: a page with pictures to click, in one file"},
     {OPTION_FULL, "full", NULL, "every site and every frame, nothing shortened"},
     {OPTION_NATIVE, "native", NULL, "all native frames, those of libraries and the interpreter too"},
     {OPTION_SUPPRESSIONS, "suppressions", "FILE",
@@ -23,22 +32,36 @@ static const struct option_row options[] = {
     SYMBOL_OPTION_ROWS,
 };
 
+enum form { FORM_TEXT, FORM_JSON, FORM_HTML };
+
 struct request {
-    bool json;
+    enum form form;
     struct report_text_options text;
     struct symbol_options symbols;
     const char *output, *suppressions;
 };
 
-static void write_report(const struct rendering *rendering, const struct request *request, struct output *out)
+/* 0 or an errno. */
+static int write_report(const struct rendering *rendering, const struct timeline *timeline,
+                        const struct request *request, struct output *out)
 {
-    if (request->json)
-        report_write_json(rendering->report, out);
-    else
+    switch (request->form) {
+    case FORM_TEXT:
         report_write_text(rendering->report, &request->text, out);
+        break;
+    case FORM_JSON:
+        report_write_json(rendering->report, out);
+        break;
+    case FORM_HTML:
+        if (!page_write(rendering->report, timeline, rendering->recording.events_since_ns, out))
+            return ENOMEM;
+        break;
+    }
+    return output_flush(out);
 }
 
-static int write_where_asked(const struct rendering *rendering, const struct request *request)
+static int write_where_asked(const struct rendering *rendering, const struct timeline *timeline,
+                             const struct request *request)
 {
     struct output out;
     bool to_file = request->output && strcmp(request->output, "-") != 0;
@@ -46,8 +69,7 @@ static int write_where_asked(const struct rendering *rendering, const struct req
     int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
         output_init(&out, fd);
-        write_report(rendering, request, &out);
-        error = output_flush(&out);
+        error = write_report(rendering, timeline, request, &out);
     }
     if (to_file && fd >= 0 && close(fd) != 0 && error == 0)
         error = errno;
@@ -57,14 +79,35 @@ static int write_where_asked(const struct rendering *rendering, const struct req
     return STATUS_UNUSABLE;
 }
 
+/* Reads the recording and writes what is asked; the timeline is only of use to the page. */
+static int render(const char *path, const struct request *request, struct timeline *timeline)
+{
+    struct rendering rendering;
+    char error[512];
+    if (rendering_open_watched(&rendering, path, &request->symbols.places, request->suppressions, path,
+                               timeline ? timeline_see : NULL, timeline, error, sizeof(error)) != 0) {
+        complain(path, "%s", error);
+        return STATUS_UNUSABLE;
+    }
+    if (timeline)
+        timeline_finish(timeline, &rendering.recording);
+    int status = write_where_asked(&rendering, timeline, request);
+    rendering_close(&rendering);
+    return status;
+}
+
 static int report_main(const struct command *command, int argc, char **argv)
 {
+    static const struct {
+        int option;
+        enum form form;
+    } forms[] = {{OPTION_TEXT, FORM_TEXT}, {OPTION_JSON, FORM_JSON}, {OPTION_HTML, FORM_HTML}};
     struct request request = {0};
-    struct rendering rendering;
     const char *value;
-    char error[512];
     for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
-        request.json = id == OPTION_JSON || (request.json && id != OPTION_TEXT);
+        for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+            if (id == forms[i].option)
+                request.form = forms[i].form;
         request.text.full |= id == OPTION_FULL;
         request.text.native |= id == OPTION_NATIVE;
         if (id == 'o')
@@ -79,14 +122,13 @@ static int report_main(const struct command *command, int argc, char **argv)
     }
     if (argc - optind != 1)
         usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
-    const char *path = argv[optind];
-    if (rendering_open(&rendering, path, &request.symbols.places, request.suppressions, path, error,
-                       sizeof(error)) != 0) {
-        complain(path, "%s", error);
-        return STATUS_UNUSABLE;
-    }
-    int status = write_where_asked(&rendering, &request);
-    rendering_close(&rendering);
+    struct timeline *timeline = request.form == FORM_HTML ? timeline_create() : NULL;
+    int status = STATUS_UNUSABLE;
+    if (request.form == FORM_HTML && !timeline)
+        complain(argv[optind], "%s", strerror(ENOMEM));
+    else
+        status = render(argv[optind], &request, timeline);
+    timeline_destroy(timeline);
     symbol_options_release(&request.symbols);
     return status;
 }
@@ -108,6 +150,7 @@ const struct command report_command = {
         "Without --suppressions the file is taken that GPUMEMTRACE_SUPPRESSIONS names.",
     .example = "  gpumemtrace report gpumemtrace.4711.gmt\n"
                "  gpumemtrace report --json -o run.json gpumemtrace.4711.gmt\n"
+               "  gpumemtrace report --html -o run.html gpumemtrace.4711.gmt\n"
                "  gpumemtrace report --sysroot container/rootfs train.gmt\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -1,0 +1,13 @@
+/* Keys of the JSON report that another output with the same data has too. */
+#ifndef REPORT_JSON_PARTS_H
+#define REPORT_JSON_PARTS_H
+
+#include "report/json_emit.h"
+#include "report/model.h"
+
+void json_process(struct json *json, const struct report *report);
+void json_counters(struct json *json, const struct report *report);
+void json_memory_map(struct json *json, const struct report *report);
+void json_notes(struct json *json, const struct report *report);
+
+#endif

@@ -1,0 +1,12 @@
+// Draws the page, the answers first.
+theme.start();
+summary.start();
+if (data.report.groups.length) {
+  graph.start();
+  holders.start();
+} else {
+  byId("graphs").hidden = true;
+}
+lists.start();
+fragmentation.start();
+document.documentElement.dataset.ready = "true";
