@@ -10,7 +10,7 @@ UNIT_PROGRAMS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 # Of the hooks, what can stand without a driver.
 TESTED_HOOKS  := src/hooks/symbols.c src/hooks/array_size.c src/hooks/tables.c
 TESTED_SOURCES := $(sort $(SHARED_SOURCES) $(wildcard src/trace/*.c src/capture/*.c src/symbols/*.c src/preload/*.c) \
-	$(TESTED_HOOKS) $(UNIT_SUPPORT))
+	$(wildcard src/report/page/timeline*.c) $(TESTED_HOOKS) $(UNIT_SUPPORT))
 TESTED_OBJECTS := $(call objects,test,$(TESTED_SOURCES))
 UNIT_LIBS     := -lcmocka -ldw -lelf -liberty -ljansson -lm -ldl -lpthread
 PYTEST        := $(PYTHON) -B -m pytest -p no:cacheprovider -q

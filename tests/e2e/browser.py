@@ -83,7 +83,7 @@ class Browser:
     def until(self, expression):
         end = time.monotonic() + PATIENCE
         while not self.evaluate(expression):
-            assert time.monotonic() < end, f"never true: {expression}"
+            assert time.monotonic() < end, f"never true: {expression}; {self.trouble}"
 
     def show(self, width, height=900, dark=False):
         """The window's size, and what the system says of light and dark."""

@@ -143,6 +143,22 @@ static void test_json_strings_read_back_as_they_were(void **state)
     assert_string_equal(flushed(), "null");
 }
 
+static void test_json_strings_inside_html_hold_no_markup_and_read_back_too(void **state)
+{
+    (void)state;
+    static const char hostile[] =
+        "</script><!-- a&b \"<\" \xe2\x80\xa8\xe2\x80\xa9 a long plain run of text, <";
+    output_json_string_in_html(&out, hostile);
+    const char *text = flushed();
+    assert_null(strpbrk(text, "<>&"));
+    assert_null(strstr(text, "\xe2\x80\xa8"));
+    assert_null(strstr(text, "\xe2\x80\xa9"));
+    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(json), hostile);
+    json_decref(json);
+}
+
 static void test_json_strings_replace_what_is_not_utf8(void **state)
 {
     (void)state;
@@ -243,6 +259,7 @@ int main(void)
         TEST(test_first_error_sticks_and_is_told_at_the_end),
         TEST(test_sizes_are_in_binary_units),
         TEST(test_json_strings_read_back_as_they_were),
+        TEST(test_json_strings_inside_html_hold_no_markup_and_read_back_too),
         TEST(test_json_strings_replace_what_is_not_utf8),
         TEST(test_terminal_text_shows_what_could_do_harm),
         TEST(test_characters_have_the_columns_terminals_give_them),

@@ -21,6 +21,8 @@ const data = (() => {
 
   const WHEN = { exited: "at exit", killed: "when it was killed", running: "now" };
   const titleOf = (id) => (sites.has(id) ? sites.get(id).title : `site ${id}`);
+  // Those that ever held memory; in others everything was refused.
+  const groups = report.groups.map((group, index) => index).filter((index) => report.groups[index].allocs > 0);
   const sitesOf = (group) => report.sites.filter((site) => site.group === group);
   const peakOf = (group) => report.peaks.find((peak) => peak.group === group);
   const sourceOf = (id) => report.sources[id];
@@ -35,6 +37,6 @@ const data = (() => {
   }
   const lineOf = (id) => (sites.has(id) ? lines.get(`${sites.get(id).group}/${sites.get(id).title}`) : []);
 
-  return { report, sites, frames, stackOf, titleOf, sitesOf, peakOf, sourceOf, growthOf, lineOf,
+  return { report, groups, sites, frames, stackOf, titleOf, sitesOf, peakOf, sourceOf, growthOf, lineOf,
            when: WHEN[report.process.end] };
 })();

@@ -28,10 +28,33 @@ const details = (() => {
     ]);
   }
 
+  // The reader's own frames, and between them runs of others to open.
+  function runsOf(stack) {
+    const items = [];
+    let run = [];
+    const close = () => {
+      if (run.length === 0) return;
+      const names = [...new Set(run.map((frame) => frame.folds))].slice(0, 4).join(", ");
+      items.push(element("li", "faint", element("details", null,
+        element("summary", null, `${words.count(run.length, "frame")} in ${names}`), element("ul", null, ...run.map(frameOf)))));
+      run = [];
+    };
+    for (const frame of stack) {
+      if (frame.folds !== null) {
+        run.push(frame);
+        continue;
+      }
+      close();
+      items.push(frameOf(frame));
+    }
+    close();
+    return items;
+  }
+
   // Its whole stack as Python prints one.
   function oneSite(id) {
     const site = data.sites.get(id), source = data.sourceOf(id);
-    const stack = element("ol", null, ...data.stackOf(site).map(frameOf));
+    const stack = element("ol", null, ...runsOf(data.stackOf(site)));
     return [
       element("h4", null, `Site ${id}: ${site.title}`), source ? element("p", "code", source) : null, figures(site),
       element("p", null, `Stack, most recent call last; ${site.api} (${site.family})`), stack,

@@ -70,13 +70,14 @@ const holders = (() => {
 
   function showLine(id) {
     const site = data.sites.get(id);
-    if (!site) return;
+    if (!site || !data.groups.includes(site.group)) return;
     if (site.group !== state.group) setGroup(site.group);
     highlight(data.lineOf(id), site.title);
   }
 
   function showSite(id) {
     const site = data.sites.get(id);
+    if (!data.groups.includes(site.group)) return;
     if (site.group !== state.group) setGroup(site.group);
     highlight([id], site.title);
   }
@@ -98,7 +99,8 @@ const holders = (() => {
   }
 
   function addGroups() {
-    report.groups.forEach((group, index) => {
+    data.groups.forEach((index) => {
+      const group = report.groups[index];
       const option = element("option", null, `${group.name} (peak ${words.size(group.peak_bytes)})`);
       option.value = String(index);
       byId("group").append(option);
@@ -111,8 +113,9 @@ const holders = (() => {
 
   // Where tensors are known they say more than what the framework took from the driver.
   function firstGroup() {
-    const tensors = report.groups.findIndex((group) => group.layer === "framework" && group.space === "device");
-    return Math.max(tensors, 0);
+    const isTensors = (index) => report.groups[index].layer === "framework" && report.groups[index].space === "device";
+    const tensors = data.groups.find(isTensors);
+    return tensors === undefined ? data.groups[0] : tensors;
   }
 
   function start() {
@@ -124,7 +127,8 @@ const holders = (() => {
       draw();
     });
     setGroup(firstGroup());
-    setMeasure(report.groups[state.group].live_bytes > 0 ? "live" : "peak");
+    const isLeft = report.groups[state.group].live_bytes > 0 && report.ooms.length === 0;
+    setMeasure(isLeft ? "live" : "peak");
   }
 
   return { start, showGroup, showPeak, showLine, showSite, showTitle };

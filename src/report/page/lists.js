@@ -90,7 +90,7 @@ const lists = (() => {
         { title: "Asked for", ...size("requested_bytes") },
         { title: "Free", value: (row) => row.free_bytes || 0, show: (row) => (row.free_bytes === null ? "unknown" : words.size(row.free_bytes)) },
         { title: "Held here", ...size("live_bytes") },
-        { title: "Why, and what to do", isText: true, value: (row) => row.verdict, show: (row) => element("div", null,
+        { title: "Why, and what to do", isText: true, isLong: true, value: (row) => row.verdict, show: (row) => element("div", null,
           element("p", null, row.verdict), row.advice ? element("p", null, row.advice) : null,
           element("p", "small", `${OUTCOMES[row.outcome]}.`)) },
       ],

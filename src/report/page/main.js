@@ -1,7 +1,7 @@
 // Draws the page, the answers first.
 theme.start();
 summary.start();
-if (data.report.groups.length) {
+if (data.groups.length) {
   graph.start();
   holders.start();
 } else {

@@ -7,7 +7,8 @@
 #include "report/page/page_parts.h"
 
 /* Put together when this is built (assemble.sh, embedded.S). */
-extern const char page_before_data[], page_before_data_end[], page_after_data[], page_after_data_end[];
+extern const char page_before_data[], page_after_data[];
+extern const uint32_t page_before_data_bytes, page_after_data_bytes;
 
 static void put_report(struct page *page)
 {
@@ -38,9 +39,9 @@ bool page_write(const struct report *report, const struct timeline *timeline, ui
         .report = report, .timeline = timeline, .since_ns = since_ns, .json = {.out = out, .in_html = true}};
     bool ready = page_collect_groups(&page) && page_choose_sites(&page);
     if (ready) {
-        output_bytes(out, page_before_data, (size_t)(page_before_data_end - page_before_data));
+        output_bytes(out, page_before_data, page_before_data_bytes);
         put_report(&page);
-        output_bytes(out, page_after_data, (size_t)(page_after_data_end - page_after_data));
+        output_bytes(out, page_after_data, page_after_data_bytes);
     }
     arena_release(&page.arena);
     return ready;

@@ -31,8 +31,7 @@ bool page_collect_groups(struct page *page)
     if (!page->groups)
         return false;
     for (size_t i = 0; i < known; i++)
-        if (ledger_space(ledger, i)->totals.allocs > 0)
-            page->groups[page->group_count++] = ledger_space(ledger, i);
+        page->groups[page->group_count++] = ledger_space(ledger, i);
     return sort_items(page->groups, page->group_count, sizeof(*page->groups), compare_groups, NULL);
 }
 

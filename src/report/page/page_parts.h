@@ -15,7 +15,7 @@ struct page {
     struct arena arena;
     struct json json;
     uint32_t group_count;
-    const struct ledger_space **groups; /* both layers' spaces that ever held memory; by number in the page */
+    const struct ledger_space **groups; /* both layers' spaces; by number in the page */
     bool *chosen;                       /* by site of the report: it is in the page */
     uint32_t left_out;                  /* sites that are not */
     struct page_stacks *stacks;

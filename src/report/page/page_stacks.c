@@ -26,9 +26,7 @@ struct page_frame {
 };
 
 struct page_node {
-    struct {
-        uint32_t parent, frame; /* numbers; a root's parent is REPORT_NONE */
-    } key;
+    uint64_t key; /* the parent's number and the frame's; a root's parent is REPORT_NONE */
     uint32_t number;
     UT_hash_handle hh;
 };
@@ -97,14 +95,15 @@ static uint32_t frame_number(struct page *page, const struct named_frame *frame)
 static uint32_t node_number(struct page *page, uint32_t parent, uint32_t frame)
 {
     struct page_stacks *stacks = page->stacks;
-    struct page_node *entry, probe = {.key = {parent, frame}};
-    HASH_FIND(hh, stacks->nodes, &probe.key, sizeof(probe.key), entry);
+    uint64_t key = (uint64_t)parent << 32 | frame;
+    struct page_node *entry;
+    HASH_FIND(hh, stacks->nodes, &key, sizeof(key), entry);
     if (entry)
         return entry->number;
     entry = arena_alloc(&page->arena, sizeof(*entry));
     if (!entry)
         return parent;
-    entry->key = probe.key;
+    entry->key = key;
     entry->number = stacks->node_list.count;
     HASH_ADD(hh, stacks->nodes, key, sizeof(entry->key), entry);
     if (!hash_added(entry) || !enlist(&stacks->node_list, entry))
@@ -249,8 +248,9 @@ static void put_tree(struct page *page)
     emit_open(json, "nodes", '['); /* parent, frame, parent, frame, …; a root's parent is -1 */
     for (uint32_t i = 0; i < stacks->node_list.count; i++) {
         const struct page_node *node = *(struct page_node **)list_at(&stacks->node_list, i);
-        emit_i64(json, NULL, node->key.parent == REPORT_NONE ? -1 : (int64_t)node->key.parent);
-        emit_u64(json, NULL, node->key.frame);
+        uint32_t parent = (uint32_t)(node->key >> 32), frame = (uint32_t)node->key;
+        emit_i64(json, NULL, parent == REPORT_NONE ? -1 : (int64_t)parent);
+        emit_u64(json, NULL, frame);
     }
     emit_close(json, ']');
 }

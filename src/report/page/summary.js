@@ -28,6 +28,10 @@ const summary = (() => {
 
   const line = (id) => buttonLink(data.titleOf(id), () => holders.showLine(id));
 
+  // "train.py:45 in forward 72.0 MiB (25.9%), …"
+  const shares = (lines, whole) => lines.slice(0, 3).flatMap((row, index) =>
+    [index ? ", " : "", line(row.site), ` ${words.size(row.bytes)} (${words.share(row.bytes, whole)})`]);
+
   function outOfMemory() {
     const oom = report.ooms[report.ooms.length - 1];
     if (!oom) return null;
@@ -38,6 +42,7 @@ const summary = (() => {
                oom.total_bytes === null ? "" : `, ${words.size(oom.free_bytes)} of ${words.size(oom.total_bytes)} were free`,
                "; asked for by ", line(oom.site), "."),
       source(oom.site), sentence(oom.verdict), oom.advice ? next(strong("What to do: "), oom.advice) : next(),
+      oom.lines.length ? sentence("Held then by ", ...shares(oom.lines, oom.live_bytes), ".") : next(),
     ]));
   }
 
@@ -53,6 +58,12 @@ const summary = (() => {
     ]));
   }
 
+  // Lines are listed by why they are worth a look, and only then by size.
+  function rankOf(first, whole) {
+    if (first.bytes === whole) return "all";
+    return first.bytes > whole / 2 ? "most" : "look first at what is held";
+  }
+
   function leaks() {
     const { leaks } = report, lines = leaks.framework_blocks ? leaks.framework_lines : leaks.lines;
     const whole = leaks.framework_blocks ? leaks.framework_bytes : leaks.live_bytes;
@@ -64,7 +75,7 @@ const summary = (() => {
     return finding(addsUp && !data.growthOf.has(first.site), ...filled([
       sentence(strong(`Still allocated ${data.when}: ${words.size(leaks.live_bytes)}`),
                ` in ${words.count(leaks.live_blocks, "block")}${inTensors}`,
-               ...(first ? ["; ", first.bytes === whole ? "all" : "most", " by ", line(first.site),
+               ...(first ? [`; ${rankOf(first, whole)} by `, line(first.site),
                             ` (${words.share(first.bytes, whole)}, ${words.count(first.blocks, "block")}${
                               first.frees === 0 && first.blocks > 1 ? ", none freed" : ""})`] : []), "."),
       first && !data.growthOf.has(first.site) ? source(first.site) : next(),
@@ -79,12 +90,10 @@ const summary = (() => {
     const one = peaks.find((candidate) => candidate.bytes === main) || peaks[0];
     if (!one) return finding(false, sentence(strong("No GPU memory was allocated.")));
     const inner = report.peaks.find((candidate) => isInside(candidate.group, one.group)) || one;
-    const held = inner.lines.slice(0, 3).flatMap((row, index) =>
-      [index ? ", " : "", line(row.site), ` ${words.size(row.bytes)} (${words.share(row.bytes, inner.bytes)})`]);
     return finding(false,
       sentence(strong(`Peak of ${report.groups[one.group].name}: ${words.size(one.bytes)}`), ` at ${words.time(one.time_ns)}`,
                one.phases.length ? `, in ${one.phases.join(" / ")}` : "", inner === one ? ", held by " : ", in tensors by ",
-               ...held, "."),
+               ...shares(inner.lines, inner.bytes), "."),
       next("To lower it, free or shrink what these lines hold at that moment. ",
            buttonLink("Show the peak", () => holders.showPeak(one.group))));
   }
@@ -107,12 +116,12 @@ const summary = (() => {
   }
 
   function spaces() {
-    const rows = report.groups;
+    const rows = data.groups.map((index) => report.groups[index]);
     byId("spaces").append(sortableTable({
       caption: "What each kind of memory held", rows,
       columns: [
         { title: "Memory", isText: true, value: (row) => row.name,
-          show: (row) => buttonLink(row.name, () => holders.showGroup(rows.indexOf(row))) },
+          show: (row) => buttonLink(row.name, () => holders.showGroup(report.groups.indexOf(row))) },
         { title: "Peak", value: (row) => row.peak_bytes, show: (row) => words.size(row.peak_bytes) },
         { title: "at", value: (row) => row.peak_time_ns, show: (row) => words.time(row.peak_time_ns) },
         { title: `Still allocated ${data.when}`, value: (row) => row.live_bytes,
@@ -128,7 +137,7 @@ const summary = (() => {
     const growing = report.growth.filter((row) => data.sites.has(row.site)).slice(0, 2).map(growth);
     const findings = [outOfMemory(), ...growing, leaks(), peak(), ...stranded()].filter(Boolean);
     byId("findings").append(element("ol", null, ...findings));
-    if (report.groups.length) spaces();
+    if (data.groups.length) spaces();
     byId("about").textContent = `Made by gpumemtrace ${report.version} from a recording of ${
       words.count(report.counters.events, "event")}.`;
   }

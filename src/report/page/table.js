@@ -32,7 +32,7 @@ function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
 
   function rowOf(row) {
     const line = element("tr", null, ...columns.map((column) =>
-      element("td", column.isText ? "text" : "number", (column.show || column.value)(row))));
+      element("td", column.isLong ? "text long" : column.isText ? "text" : "number", (column.show || column.value)(row))));
     line.dataset.row = rows.indexOf(row);
     return line;
   }

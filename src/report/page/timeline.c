@@ -119,8 +119,11 @@ static void note_change(struct followed_space *space, uint64_t time_ns)
         space->fullest_ns = time_ns;
         space->epoch++;
     }
-    if (!space->is_open || space->bytes < space->least_bytes)
+    if (!space->is_open) /* what the stretch began with */
+        space->least_bytes = space->bytes_before;
+    if (space->bytes < space->least_bytes)
         space->least_bytes = space->bytes;
+    space->bytes_before = space->bytes;
     space->last_ns = time_ns;
     space->is_open = true;
     space->changed = false;

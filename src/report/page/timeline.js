@@ -2,8 +2,8 @@
 // below, out-of-memory moments above. Every edge is a moment that was recorded.
 const timeline = (() => {
   const { report } = data;
-  const LAYERS = 9, LANES = 8, LANE = 14, HEIGHT = 260;
-  const MARGIN = { left: 62, right: 12, top: 16, bottom: 22 };
+  const LAYERS = 9, LANES = 8, LANE = 17, HEIGHT = 260;
+  const MARGIN = { left: 74, right: 12, top: 18, bottom: 22 };
   let shown = null, onChoice = () => {};
 
   // A space's moments, [{ time, bytes, changes }], and `replay`, which visits them with what each site then held.
@@ -95,26 +95,43 @@ const timeline = (() => {
     };
   }
 
-  // With the last moment again at the end of the run: it lasted until then.
+  // What is drawn of each column of pixels in which something happened: [x, index of a moment]. Its fullest moment fills the
+  // column, however short it was, and what came last goes on behind it.
+  function columns(x, moments) {
+    const drawn = [];
+    for (let first = 0, last; first < moments.length; first = last + 1) {
+      const column = Math.floor(x(moments[first].time));
+      let fullest = last = first;
+      while (last + 1 < moments.length && Math.floor(x(moments[last + 1].time)) === column) {
+        last++;
+        if (moments[last].bytes > moments[fullest].bytes) fullest = last;
+      }
+      drawn.push([column, fullest]);
+      if (last !== fullest) drawn.push([column + 1, last]);
+    }
+    drawn.push([x(endOf()), moments.length - 1]);
+    return drawn;
+  }
+
   function drawLayers(svg, x, y, moments, layers) {
-    const times = [...moments.map((moment) => moment.time), endOf()];
-    const area = d3.svg.area().interpolate("step-after").x((point, index) => x(times[index]))
-      .y0((point) => y(point[0])).y1((point) => y(point[1]));
+    const drawn = columns(x, moments);
+    const area = (layer) => d3.svg.area().interpolate("step-after").x((place) => place[0])
+      .y0((place) => y(layer.points[place[1]][0])).y1((place) => y(layer.points[place[1]][1]))(drawn);
     svg.append("g").selectAll("path").data(layers).enter().append("path")
-      .attr("class", (layer, index) => `layer fill-${layer.title === null ? "others" : index}`)
-      .attr("d", (layer) => area([...layer.points, layer.points[layer.points.length - 1]]))
+      .attr("class", (layer, index) => `layer fill-${layer.title === null ? "others" : index}`).attr("d", area)
       .append("title").text((layer) => layer.title || "all other lines");
   }
 
-  // Between two of the moments drawn there may have been less: how much, at the least, of each stretch.
-  function drawLeast(svg, x, y, least) {
+  // A veil over what was not there throughout: from the least of each stretch up. Where nothing happened there is none.
+  function drawVeil(svg, x, y, least) {
     const { origin_ns: origin, width_ns: width } = report.timeline;
     const points = [];
-    for (let i = 0; i < least.length; i += 2) points.push([origin + least[i] * width, least[i + 1]]);
-    if (points.length)
-      points.push([endOf(), points[points.length - 1][1]]);
-    svg.append("path").attr("class", "least").datum(points)
-      .attr("d", d3.svg.line().interpolate("step-after").x((point) => x(point[0])).y((point) => y(point[1])));
+    for (let i = 0; i < least.length; i += 2) {
+      const from = origin + least[i] * width, to = Math.min(from + width, endOf());
+      points.push([x(from), y(least[i + 1])], [x(to), MARGIN.top]);
+    }
+    svg.append("path").attr("class", "veil").datum(points)
+      .attr("d", d3.svg.area().interpolate("step-after").x((point) => point[0]).y0((point) => point[1]).y1(MARGIN.top));
   }
 
   function drawAxes(svg, x, y, width, most) {
@@ -153,8 +170,8 @@ const timeline = (() => {
         runs.push([origin + lane.runs[i] * width, Math.min(origin + (lane.runs[i] + lane.runs[i + 1]) * width, endOf())]);
       svg.append("g").selectAll("rect").data(runs).enter().append("rect")
         .attr("class", lane.depth ? "phase inner" : "phase")
-        .attr({ x: (run) => x(run[0]), width: (run) => Math.max(1, x(run[1]) - x(run[0])), y: top + 9, height: 4 });
-      svg.append("text").attr({ x: x(runs[0][0]), y: top + 8 }).text(lane.name);
+        .attr({ x: (run) => x(run[0]), width: (run) => Math.max(1, x(run[1]) - x(run[0])), y: top + 10, height: 4 });
+      svg.append("text").attr({ x: x(runs[0][0]), y: top + 7 }).text(lane.name);
     });
   }
 
@@ -232,7 +249,7 @@ const timeline = (() => {
     byId("timeline").replaceChildren();
     const svg = d3.select("#timeline").append("svg").attr({ width, height, viewBox: `0 0 ${width} ${height}` });
     drawLayers(svg, x, y, shown.moments, shown.layers);
-    drawLeast(svg, x, y, shown.least);
+    drawVeil(svg, x, y, shown.least);
     drawAxes(svg, x, y, width, most);
     drawPeak(svg, x, y, shown.group);
     drawOoms(svg, x, shown.group);
@@ -258,7 +275,7 @@ const timeline = (() => {
     const hidden = phases.length - lanes().length;
     byId("timeline-notes").textContent = [
       since ? `Older events were dropped from the recording: the picture begins at ${words.time(since)}.` : null,
-      `The run is drawn in stretches of ${width < 1e5 ? `${Math.ceil(width / 1000)} µs` : words.time(width)}; of each, its fullest moment and its last one, exactly; the thin line is the least there was.`,
+      `The run is drawn in stretches of ${width < 1e5 ? `${Math.ceil(width / 1000)} µs` : words.time(width)}; of each, its fullest moment and its last one, exactly. Pale is what was not there all through a stretch.`,
       shown.moments.length > 2 && d3.max(shown.moments, (moment) => moment.changes.length) / 2 >= named
         ? `At a moment at most ${named} sites are told apart.` : null,
       incomplete ? "Memory ran out while it was made: some of it is missing." : null,

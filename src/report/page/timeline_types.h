@@ -14,6 +14,7 @@ struct followed_space {
     struct timeline_space is;
     struct list sites; /* uint32_t: catalog ids of those that ever held memory in it */
     uint64_t bytes, epoch;
+    uint64_t bytes_before; /* the event at hand */
     bool is_open, changed; /* in this stretch; by the event at hand */
     bool is_at_fullest;    /* nothing changed since the fullest moment */
     uint64_t fullest_bytes, fullest_ns, least_bytes, last_ns;
