@@ -49,6 +49,11 @@ uint64_t growth_end(const struct ledger *ledger, uint64_t duration_ns);
 /* True when the site grows; `end_ns` from growth_end(). */
 bool ledger_growth(const struct ledger *ledger, uint32_t site, uint64_t end_ns, struct growth *growth);
 
+/* The same for several sites as if they were one: what reaches a line of code by many ways may grow though
+ * none of them does so often enough to be told. `end_ns` from growth_end(). */
+bool ledger_growth_together(const struct ledger *ledger, const uint32_t *sites, size_t count, uint64_t end_ns,
+                            struct growth *growth);
+
 /* The same for one history of a site that has `live_bytes` at the end. */
 bool growth_judge(const struct history *history, uint64_t live_bytes, uint64_t end_ns, struct growth *growth);
 

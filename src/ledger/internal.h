@@ -35,6 +35,7 @@ struct site_record {
     uint32_t user; /* a framework's: its bit in struct segment; 0 before its first block */
     struct share_at_peak at_peak, at_whole_peak;
     uint64_t failed, first_time_ns, last_time_ns;
+    uint64_t ended_ns;       /* while there is no history: when its block ended; 0 while that lives */
     struct history *history; /* from the second allocation on; NULL before, and when memory ran out */
     uint64_t stamp, scratch; /* summits.c's own, while it works: nothing to be saved */
 };
@@ -84,6 +85,9 @@ struct ledger {
     struct segments segments;
     struct phases phases;
 };
+
+/* The history of a site that allocated once. */
+void ledger_begin_history(const struct site_record *site, struct history *history);
 
 /* For restore.c, of a ledger to which no event was applied. NULL without memory, and for what cannot be: a
  * space that is there already, a site that the catalog does not know, a block whose key is taken. */

@@ -193,6 +193,8 @@ static void note_change(struct site_record *site, uint64_t time_ns, uint64_t liv
 {
     if (site->history != NULL)
         history_note(site->history, time_ns, site->totals.live_bytes, live_bytes);
+    else
+        site->ended_ns = live_bytes < site->totals.live_bytes ? time_ns : 0;
 }
 
 static void follow_in_phases(struct ledger *ledger, uint32_t id, const struct site_record *site,
@@ -289,12 +291,20 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
     remove_block(ledger, entry, site);
 }
 
+void ledger_begin_history(const struct site_record *site, struct history *history)
+{
+    history_begin(history, site->first_time_ns, site->totals.peak_bytes);
+    if (site->ended_ns > 0)
+        history_note(history, site->ended_ns, site->totals.peak_bytes, 0);
+}
+
 /* A site that allocates once has nothing to show, and a program may have many such. */
 static void begin_history(struct ledger *ledger, struct site_record *site)
 {
-    site->history = arena_alloc(ledger->arena, sizeof *site->history);
-    if (site->history != NULL)
-        history_begin(site->history, site->first_time_ns, site->totals.live_bytes);
+    struct history *history = arena_alloc(ledger->arena, sizeof *history);
+    if (history != NULL)
+        ledger_begin_history(site, history);
+    site->history = history;
 }
 
 static bool apply_alloc(struct ledger *ledger, const struct event *event)
@@ -388,6 +398,8 @@ static bool apply_resize(struct ledger *ledger, const struct event *event)
     subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
     site->totals.allocated_bytes += more;
     site->space->is.totals.allocated_bytes += more;
+    if (site->space->in_whole)
+        ledger->whole.is.totals.allocated_bytes += more;
     entry->block.size = event->size;
     add_live(ledger, entry->block.site, site, event->size, event->time_ns);
     return true;

@@ -65,6 +65,7 @@ static const char *restore_site(const struct item *item)
     site->last_time_ns = values[11];
     site->at_peak = (struct share_at_peak){site->space->epoch, values[12], values[13]};
     site->user = (uint32_t)values[14];
+    site->ended_ns = values[17];
     site->at_whole_peak = (struct share_at_peak){item->ledger->whole.epoch, values[15], values[16]};
     return NULL;
 }

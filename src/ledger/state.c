@@ -13,7 +13,7 @@
 _Static_assert(sizeof(struct block) == 40, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct totals) == 64, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct ledger_counters) == 64, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct site_record) == 176, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct site_record) == 184, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct oom) == 120, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
@@ -136,7 +136,8 @@ static void save_sites(const struct saving *saving)
                              site.blocks_at_peak,
                              record->user,
                              site.bytes_at_whole_peak,
-                             site.blocks_at_whole_peak};
+                             site.blocks_at_whole_peak,
+                             record->ended_ns};
         memcpy(values + 1, &site.totals, sizeof site.totals);
         saving->put(saving->arg, STATE_SITE, values, sizeof values / sizeof *values);
         if (record->history != NULL)

@@ -21,7 +21,7 @@ struct summits;
  * - COUNTERS: struct ledger_counters, field by field
  * - SPACE: layer, space, device; struct totals, field by field; how many phases at the peak, and which
  * - SITE: site, totals, failed, first and last time, bytes and blocks at its space's peak, framework's bit,
- *   bytes and blocks at the peak of all devices
+ *   bytes and blocks at the peak of all devices, when its only block ended
  * - HISTORY: site, origin, width_log2, the number of its last cell, then its cells
  * - BLOCK: key, size, born, site, context, references, birth; the oldest first
  * - MEMORY: device; latest, first and fullest sample, each time, free, total, tracked bytes; contexts and

@@ -175,14 +175,21 @@ static void write_leaks(struct json *json, const struct report *report)
     emit_close(json, '}');
 }
 
-static void write_growth(struct json *json, const struct report *report)
+static void write_growing(struct json *json, const char *key, const struct growing *rows, size_t count,
+                          bool by_line)
 {
-    emit_open(json, "growth", '[');
-    for (size_t i = 0; i < report->growing_count; i++) {
-        const struct growing *row = &report->growing[i];
+    emit_open(json, key, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct growing *row = &rows[i];
         emit_break(json);
         emit_open(json, NULL, '{');
         emit_u64(json, "site", row->site);
+        if (by_line) {
+            emit_open(json, "sites", '[');
+            for (size_t k = 0; k < row->site_count; k++)
+                emit_u64(json, NULL, row->sites[k]);
+            emit_close(json, ']');
+        }
         emit_thousandths(json, "bytes_per_second", (uint64_t)(row->growth.bytes_per_second * 1000 + 0.5));
         if (row->steps > 0)
             emit_thousandths(json, "bytes_per_step", row->growth.risen_bytes * 1000 / row->steps);
@@ -199,6 +206,12 @@ static void write_growth(struct json *json, const struct report *report)
         emit_close(json, '}');
     }
     emit_close(json, ']');
+}
+
+static void write_growth(struct json *json, const struct report *report)
+{
+    write_growing(json, "growth", report->growing, report->growing_count, false);
+    write_growing(json, "growth_lines", report->growing_lines, report->growing_line_count, true);
 }
 
 static void write_ooms(struct json *json, const struct report *report)

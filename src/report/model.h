@@ -173,9 +173,11 @@ struct fragmentation {
     const struct layout *peak_layouts; /* … and at the device's fullest moment */
 };
 
-/* A site that grows. */
+/* A site that grows, or several of one line of code that grow together. */
 struct growing {
-    uint32_t site; /* index in `sites` */
+    uint32_t site; /* index in `sites`; of several, the one that holds most */
+    size_t site_count;
+    const uint32_t *sites;
     struct growth growth;
     uint64_t steps;        /* that the program counted during it; 0: too few to say anything */
     bool exhausted_known;  /* device memory, and the driver said how much of it is free */
@@ -263,7 +265,9 @@ struct report {
     size_t fragmentation_count;
     struct fragmentation *fragmentation; /* one a device that ever had device memory */
     size_t growing_count;
-    struct growing *growing; /* most bytes per second first */
+    struct growing *growing; /* sites by themselves, most bytes per second first */
+    size_t growing_line_count;
+    struct growing *growing_lines; /* the same by line: what is in `growing`, summed or as it is, and more */
     size_t oom_count;
     struct out_of_memory *ooms;
     size_t memory_count;

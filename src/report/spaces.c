@@ -26,7 +26,7 @@ void words_space(struct words *words, enum space_kind kind, int device)
         [SPACE_REGISTERED] = "registered host memory",
         [SPACE_HOST] = "host memory of CUDA",
         [SPACE_GRAPH] = "CUDA graphs, device",
-        [SPACE_FOREIGN] = "mapped from elsewhere, device",
+        [SPACE_FOREIGN] = "from elsewhere, device",
     };
     if (kind == SPACE_DEVICE && device < 0) {
         words_add(words, "all devices");

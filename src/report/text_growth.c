@@ -25,10 +25,10 @@ static void say_exhaustion(struct words *words, const struct text *text, const s
 
 void text_growth(struct text *text, size_t most)
 {
-    size_t count = text->report->growing_count;
+    size_t count = text->report->growing_line_count;
     struct words words = {0};
     for (size_t i = 0; i < count && i < most; i++) {
-        const struct growing *row = &text->report->growing[i];
+        const struct growing *row = &text->report->growing_lines[i];
         words_add(&words, "Growing by ");
         say_rate(&words, row);
         if (row->exhausted_known) {
@@ -52,6 +52,8 @@ static void say_growing(struct text *text, const struct growing *row)
     words_column(&words, VALUE);
     text_title(text, &words, row->site);
     words_add(&words, ", site %u", row->site);
+    if (row->site_count > 1)
+        words_add(&words, " and %llu more of this line", (unsigned long long)row->site_count - 1);
     text_line(text, &words);
 
     words_column(&words, VALUE);
@@ -69,7 +71,7 @@ static void say_growing(struct text *text, const struct growing *row)
 void text_every_growth(struct text *text)
 {
     enum { SHOWN = 10 };
-    size_t count = text->report->growing_count;
+    size_t count = text->report->growing_line_count;
     size_t shown = text->options.full || count < SHOWN ? count : SHOWN;
     struct words words = {0};
     if (count == 0)
@@ -77,16 +79,17 @@ void text_every_growth(struct text *text)
     text_line(text, &words);
     text_say(text, "What grows");
     for (size_t i = 0; i < shown; i++)
-        say_growing(text, &text->report->growing[i]);
+        say_growing(text, &text->report->growing_lines[i]);
     if (shown < count) {
         words_column(&words, VALUE);
         words_add(&words, "and ");
-        words_count(&words, count - shown, "slower site");
+        words_count(&words, count - shown, "slower one");
         words_add(&words, ", see --full");
         text_line(text, &words);
     }
     text_wrap(
         text, "  How this is told", VALUE,
-        "What a site keeps, which is the least it holds from a moment on to the end, must rise in many even "
-        "steps up to the end and not level off; what is given back later does not count.");
+        "What a site, or all sites of a line together, keeps, which is the least it holds from a moment on "
+        "to the end, must rise in many even steps up to the end and not level off; what is given back later "
+        "does not count.");
 }

@@ -11,6 +11,7 @@
 
 #include "books.h"
 #include "growth_programs.h"
+#include "growth_tally.h"
 #include "ledger/growth.h"
 #include "ledger/history.h"
 #include "recording_file.h"
@@ -31,10 +32,6 @@ static void play(struct trace_books *books, const struct growth_program *program
         assert_true(trace_books_apply(books, &event, NULL));
     }
 }
-
-struct tally {
-    size_t growers, named_growers, innocents, named_innocents;
-};
 
 /* One program of kind and seed; each of its sites is a grower or an innocent. */
 static void judge_program(size_t kind, uint64_t seed, struct tally *tally)
@@ -60,23 +57,6 @@ static void judge_program(size_t kind, uint64_t seed, struct tally *tally)
     }
     trace_books_close(&books);
     growth_program_free(&program);
-}
-
-static void print_tally(const char *what, const struct tally *tally)
-{
-    print_message("%s: ", what);
-    if (tally->growers)
-        print_message("%zu of %zu growers named (%.1f%%), ", tally->named_growers, tally->growers,
-                      100.0 * (double)tally->named_growers / (double)tally->growers);
-    print_message("%zu of %zu innocents named\n", tally->named_innocents, tally->innocents);
-}
-
-static void add_tally(struct tally *sum, const struct tally *tally)
-{
-    sum->growers += tally->growers;
-    sum->named_growers += tally->named_growers;
-    sum->innocents += tally->innocents;
-    sum->named_innocents += tally->named_innocents;
 }
 
 static void test_growers_are_named_and_no_innocent(void **state)
@@ -497,7 +477,7 @@ static void test_the_text_report_says_what_grows_and_how_that_is_told(void **sta
     char *text = books_text(&books, false);
     assert_has(text, "Growing by 2.0 MiB/s: train.py:7 in step\n");
     assert_has(text, "/s, device 0 is full in 15 min "); /* 908 s */
-    assert_has(text, "How this is told  What a site keeps");
+    assert_has(text, "How this is told  What a site, or all sites of a line together, keeps");
     free(text);
     books_close(&books);
 }

@@ -211,12 +211,14 @@ static bool read_ooms(struct reading *reading, json_t *root, struct saved_report
            get_text(reading, json_array_get(list, report->oom_count - 1), "verdict", &report->verdict);
 }
 
+/* By line where the report has that: the rate of a whole line stands at its biggest site. */
 static bool read_growth(struct reading *reading, json_t *root, struct saved_report *report)
 {
+    const char *key = json_object_get(root, "growth_lines") ? "growth_lines" : "growth";
     json_t *list;
-    if (!get_list(reading, root, "growth", &list))
+    if (!get_list(reading, root, key, &list))
         return false;
-    reading->list = "growth";
+    reading->list = key;
     for (reading->index = 0; reading->index < json_array_size(list); reading->index++) {
         json_t *row = json_array_get(list, reading->index), *rate = json_object_get(row, "bytes_per_second");
         struct saved_site *site = site_of(reading, json_object_get(row, "site"), report);
