@@ -57,14 +57,16 @@ e2e: all
 # What `make test` plays a part of, whole: 1,000 random programs of every family against their own books, and 10 million
 # random calls with and without the library; 1,000 random programs against the stand-in allocator's own figures; a
 # recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint;
-# a failure of each single call that the library makes.
-.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults
-soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults
+# a failure of each single call that the library makes; 200 ends of each Python amid threads that allocate.
+.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns
+soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns
 
-soak-books soak-fragmentation soak-bounded soak-kills soak-faults: soak-build
+soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns: soak-build
 soak-books:
 	@$(TEST_ENV) HOOKS_SEEDS=1000 HOOKS_CALLS=10000 $(PYTEST) tests/e2e/test_hooks_random.py
 	@$(TEST_ENV) BOOKS_SEEDS=1000 $(PYTEST) tests/e2e/test_random_books.py
+soak-shutdowns:
+	@$(TEST_ENV) SHUTDOWNS=200 $(PYTEST) tests/e2e/test_capture_python.py -k 'daemon_threads'
 soak-faults:
 	@$(TEST_ENV) FAULTS=all $(PYTEST) -s tests/e2e/test_faults.py
 soak-fragmentation:

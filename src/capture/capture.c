@@ -9,6 +9,7 @@
 #include "capture/fork_gate.h"
 #include "capture/native.h"
 #include "capture/python.h"
+#include "capture/python_end.h"
 #include "capture/thread_buffers.h"
 
 #define FIRST_HINT 16 /* addresses asked for while it is not known where the interpreter is met */
@@ -184,7 +185,7 @@ __attribute__((noinline)) void capture_take(struct raw_stack *stack)
         stack->native = buffer->native;
         stack->python = buffer->python;
         if (capture.mode & CAPTURE_PYTHON)
-            stack->python_count = python_walk(buffer->python, buffer->python_max, &stack->hash, &range);
+            stack->python_count = python_walk(buffer, &stack->hash, &range);
         if (capture.mode & CAPTURE_NATIVE)
             take_native(stack, buffer, range, caller_of(__builtin_frame_address(0)));
     }
@@ -226,4 +227,5 @@ void capture_after_fork(void)
 {
     fork_gate_reset();
     thread_buffers_after_fork();
+    python_end_after_fork();
 }

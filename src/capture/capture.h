@@ -4,10 +4,10 @@
  * interpreter's structures.
  *
  * The hot half (capture_take) holds no lock, allocates nothing and takes neither the GIL nor a reference
- * count. It calls nothing but the interpreter's Py_IsFinalizing and PyGILState_GetThisThreadState, and at
- * addresses it meets for the first time dl_iterate_phdr or libunwind. The cold half (capture_python_name,
- * modules_find) runs once for each stack that was never seen before, in the same hook, while the frames are
- * still on the stack and so keep their code objects alive.
+ * count. It calls nothing but the interpreter's Py_IsFinalizing and PyGILState_GetThisThreadState, once
+ * Py_AddPendingCall, and at addresses it meets for the first time dl_iterate_phdr or libunwind. The cold half
+ * (capture_python_name, modules_find) runs once for each stack that was never seen before, in the same hook,
+ * while the frames are still on the stack and so keep their code objects alive.
  */
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H
@@ -53,13 +53,13 @@ void capture_start(enum capture_mode mode, uint32_t depth, void (*note)(const ch
 void capture_take(struct raw_stack *stack);
 
 /* UTF-8 names of a frame that capture_take() just returned in this thread. Cut to the buffers' sizes, always
- * NUL-terminated. */
+ * NUL-terminated. False when Python has come to its end since, and the frame is gone. */
 struct python_name {
     char function[512]; /* the qualified name from 3.11 on, the name before */
     char file[4096];
     int32_t line; /* 0: unknown */
 };
-void capture_python_name(const struct python_frame *frame, struct python_name *name);
+bool capture_python_name(const struct python_frame *frame, struct python_name *name);
 
 /* After a dlclose, addresses may mean something else. Where something was really unloaded, forgets what is
  * known about them and changes capture_generation(). Calls the dynamic linker; async-signal-unsafe. */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/python_end.h"
+#include "capture/python_gate.h"
 #include "capture/python_names.h"
 #include "capture/python_runtime.h"
 
@@ -35,34 +37,39 @@ static void say_unreadable(int minor)
 }
 
 /* The interpreter when it is, or now turns out to be, readable. */
-static struct python_runtime *make_ready(void)
+static struct python_runtime *make_ready(struct thread_buffer *mine)
 {
     struct python_runtime *python = python_find();
     if (python == NULL)
         return NULL;
     enum python_state state = atomic_load_explicit(&python->state, memory_order_acquire);
-    if (state == PYTHON_UNCHECKED && !python->is_finalizing()) {
-        const void *thread_state = python->this_thread_state();
+    if (state == PYTHON_UNCHECKED && python_gate_enter(mine)) {
+        const void *thread_state = python->is_finalizing() ? NULL : python->this_thread_state();
         if (thread_state != NULL)
             state = python_check(python, thread_state);
+        python_gate_leave(mine);
     }
     if (state == PYTHON_UNREADABLE)
         say_unreadable(python->minor);
     return state == PYTHON_GOOD ? python : NULL;
 }
 
-uint32_t python_walk(struct python_frame *frames, uint32_t max, uint64_t *hash,
-                     struct elf_extent *interpreter)
+uint32_t python_walk(struct thread_buffer *mine, uint64_t *hash, struct elf_extent *interpreter)
 {
-    struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
+    const struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
     if (__builtin_expect(python == NULL, 0))
-        python = make_ready();
-    if (python == NULL || python->is_finalizing())
+        python = make_ready(mine);
+    if (python == NULL || !python_gate_enter(mine))
         return 0;
-    const void *thread_state = python->this_thread_state();
-    uint32_t count = thread_state != NULL ? python->walk(python, thread_state, frames, max, hash) : 0;
-    if (count != 0)
+    const void *thread_state = python->is_finalizing() ? NULL : python->this_thread_state();
+    uint32_t count = 0;
+    if (thread_state != NULL)
+        count = python->walk(python, thread_state, mine->python, mine->python_max, hash);
+    python_gate_leave(mine);
+    if (count != 0) {
         *interpreter = python->code;
+        python_end_expect(python);
+    }
     return count;
 }
 
@@ -71,14 +78,9 @@ void python_modules_changed(void)
     python_find_again();
 }
 
-void capture_python_name(const struct python_frame *frame, struct python_name *name)
+static void read_name(const struct python_layout *layout, const struct python_frame *frame,
+                      struct python_name *name)
 {
-    const struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
-    name->function[0] = name->file[0] = '\0';
-    name->line = 0;
-    if (python == NULL || frame->code == NULL)
-        return;
-    const struct python_layout *layout = &python->layout;
     size_t function = layout->code_qualname != 0 ? layout->code_qualname : layout->code_name;
     python_text(layout, PYTHON_FIELD(const void *, frame->code, function), name->function,
                 sizeof name->function);
@@ -90,4 +92,19 @@ void capture_python_name(const struct python_frame *frame, struct python_name *n
             (enum python_line_format)layout->line_format, &PYTHON_FIELD(uint8_t, lines, layout->bytes_data),
             PYTHON_FIELD(size_t, lines, layout->bytes_size),
             PYTHON_FIELD(int32_t, frame->code, layout->code_first_line), frame->byte_offset);
+}
+
+bool capture_python_name(const struct python_frame *frame, struct python_name *name)
+{
+    const struct python_runtime *python = atomic_load_explicit(&python_ready, memory_order_acquire);
+    struct thread_buffer *mine = thread_buffer_get();
+    name->function[0] = name->file[0] = '\0';
+    name->line = 0;
+    if (python == NULL || mine == NULL || !python_gate_enter(mine))
+        return false;
+    bool there = !python->is_finalizing();
+    if (there)
+        read_name(&python->layout, frame, name);
+    python_gate_leave(mine);
+    return there;
 }

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "capture/elf_image.h"
 #include "capture/fork_gate.h"
+#include "capture/python_end.h"
 
 #define SEARCH_INTERVAL_NS INT64_C(10000000)
 #define TYPE_IS_READY      (1ul << 12) /* Py_TPFLAGS_READY */
@@ -88,6 +89,7 @@ static bool describe(const struct search *search, const struct dl_phdr_info *inf
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             python->dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    python->image = *image;
     interpreter_range(info, image, image == search->program, &python->code);
     return python->code_type != NULL && python->version_text != NULL;
 }
@@ -212,6 +214,7 @@ void python_find_again(void)
     struct python_runtime *python = atomic_load_explicit(&found.pending, memory_order_acquire);
     if (python != NULL && !dl_iterate_phdr(has_dynamic, (void *)python->dynamic)) {
         /* Its description is left behind: another thread may be reading it. */
+        python_end_forget();
         atomic_store_explicit(&python_ready, NULL, memory_order_release);
         atomic_store_explicit(&found.current, NULL, memory_order_release);
         atomic_store_explicit(&found.pending, NULL, memory_order_release);

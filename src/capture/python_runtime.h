@@ -34,6 +34,7 @@ struct python_runtime {
     python_walker *walk;
     struct elf_extent code; /* for python_walk() */
     const void *dynamic;    /* of its module: tells whether that is still loaded */
+    struct elf_image image; /* of its module */
 
     /* Of its API, what needs no GIL, takes no reference and cannot fail. */
     void *(*this_thread_state)(void);    /* PyGILState_GetThisThreadState */

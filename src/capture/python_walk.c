@@ -94,27 +94,21 @@ ALWAYS_INLINE bool read_frame(const struct python_layout *layout, const struct p
             return false;
         read->byte_offset = offset < 0 ? -1 : (int32_t)offset;
     }
-    if (layout->code_version == 0 && python->is_finalizing())
-        return false; /* the parts of the code object may be gone */
     read->code = code;
     read->fingerprint = fingerprint(layout, code);
     return true;
 }
 
-/* The thread may be stopped anywhere in here while Python ends, and go on when the frames are freed: what was
- * read then is not followed, which takes asking again for each frame. */
 ALWAYS_INLINE uint32_t walk(const struct python_layout *layout, const struct python_runtime *python,
                             const void *thread_state, struct python_frame *frames, uint32_t max,
                             uint64_t *hash)
 {
     const void *frame = PYTHON_FIELD(const void *, thread_state, layout->thread_frame);
-    if (layout->via_cframe && frame != NULL && !python->is_finalizing())
+    if (layout->via_cframe && frame != NULL)
         frame = PYTHON_FIELD(const void *, frame, layout->cframe_frame);
     uint64_t mixed = *hash;
     uint32_t count = 0;
     for (; frame != NULL && count < max; frame = PYTHON_FIELD(const void *, frame, layout->frame_previous)) {
-        if (python->is_finalizing())
-            return 0;
         struct python_frame *read = &frames[count];
         if (!read_frame(layout, python, frame, read))
             continue;

@@ -84,8 +84,7 @@ static struct thread_buffer *add_buffer(int64_t id)
     unwind_memory_init(&buffer->unwinding, native_max, buffer->native + native_max);
     atomic_store_explicit(&buffer->owner, id, memory_order_relaxed);
     buffer->next = atomic_load_explicit(&all.buffers, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&all.buffers, &buffer->next, buffer, memory_order_release,
-                                                  memory_order_relaxed))
+    while (!atomic_compare_exchange_weak(&all.buffers, &buffer->next, buffer))
         ;
     atomic_fetch_add_explicit(&all.count, 1, memory_order_relaxed);
     return buffer;
@@ -96,17 +95,27 @@ struct thread_buffer *thread_buffer_get(void)
     if (__builtin_expect(mine == NULL, 0)) {
         int64_t id = own_id();
         mine = take_over(id);
-        if (mine == NULL)
+        if (mine == NULL) {
             mine = add_buffer(id);
-        else
+        } else {
             mine->interpreter_at = 0;
+            atomic_store_explicit(&mine->reads_python, false, memory_order_relaxed);
+        }
     }
     return mine;
+}
+
+const struct thread_buffer *thread_buffers(void)
+{
+    return atomic_load(&all.buffers);
 }
 
 void thread_buffers_after_fork(void)
 {
     struct thread_buffer *buffer = atomic_load_explicit(&all.buffers, memory_order_acquire);
-    for (; buffer != NULL; buffer = buffer->next)
+    for (; buffer != NULL; buffer = buffer->next) {
         atomic_store_explicit(&buffer->owner, buffer == mine ? own_id() : 0, memory_order_relaxed);
+        if (buffer != mine)
+            atomic_store_explicit(&buffer->reads_python, false, memory_order_relaxed);
+    }
 }

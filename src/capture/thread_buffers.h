@@ -7,6 +7,7 @@
 #define CAPTURE_THREAD_BUFFERS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "capture/capture.h"
@@ -17,7 +18,8 @@
 
 struct thread_buffer {
     struct thread_buffer *next;
-    _Atomic int64_t owner; /* process id << 32 | thread id */
+    _Atomic int64_t owner;     /* process id << 32 | thread id */
+    _Atomic bool reads_python; /* see python_gate.h */
     struct unwind_memory unwinding;
     uint32_t interpreter_at; /* about how many addresses reach from here to the interpreter; 0: not known */
     uint32_t native_max, python_max;
@@ -29,6 +31,8 @@ struct thread_buffer {
 void thread_buffers_start(uint32_t depth);
 /* The calling thread's; NULL when the kernel has no memory. */
 struct thread_buffer *thread_buffer_get(void);
+/* The newest of all threads', also of those that have ended; the others follow by `next`. */
+const struct thread_buffer *thread_buffers(void);
 /* In a forked child: the calling thread's id has changed, the other threads are gone. */
 void thread_buffers_after_fork(void);
 

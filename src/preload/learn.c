@@ -118,8 +118,8 @@ static uint32_t learn_one(const struct raw_stack *raw, uint32_t index, const str
     bool found = false;
     if (key->kind == FRAME_NATIVE)
         found = modules_find(raw->native[index], &scratch->module);
-    else
-        capture_python_name(&raw->python[index - raw->native_count], &scratch->name);
+    else if (!capture_python_name(&raw->python[index - raw->native_count], &scratch->name))
+        return CATALOG_NONE;
     if (!preload_lock())
         return CATALOG_NONE;
     uint32_t id = find_frame(key); /* another thread may have been faster */

@@ -7,8 +7,8 @@
 #include "capture/capture.h"
 
 /* The catalog's id of `raw`, the calling thread's newest capture; new strings, modules, frames and the stack
- * itself are recorded on the way. CATALOG_NONE without memory. Call without the lock: it asks the dynamic
- * linker. */
+ * itself are recorded on the way. CATALOG_NONE without memory, or where Python came to its end in the
+ * meantime. Call without the lock: it asks the dynamic linker. */
 uint32_t learn_stack(const struct raw_stack *raw, uint32_t generation);
 /* Under the lock: gives back the hash table, whose entries go with the arena. */
 void learn_reset(void);

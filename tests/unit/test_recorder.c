@@ -48,7 +48,7 @@ void capture_take(struct raw_stack *stack)
     errno = EINVAL; /* whatever capture does to it */
 }
 
-void capture_python_name(const struct python_frame *frame, struct python_name *name)
+bool capture_python_name(const struct python_frame *frame, struct python_name *name)
 {
     /* Two code objects are of one function, as when a module is loaded twice. */
     unsigned function = (unsigned)frame->fingerprint / 2;
@@ -56,6 +56,7 @@ void capture_python_name(const struct python_frame *frame, struct python_name *n
     snprintf(name->function, sizeof name->function, "function%u", function);
     snprintf(name->file, sizeof name->file, "file.py");
     name->line = (int32_t)function + 1;
+    return true;
 }
 
 void capture_modules_changed(void)
