@@ -2,7 +2,8 @@
  * Has Python tell of its end, before that frees what walks read. Asks once, by a pending call, which its main
  * thread makes in its own time; that registers a function with the `atexit` module, which does nothing, and
  * whose destruction, after the last of the program's own functions, tells that the end begins. All that a
- * program can see of it is that `atexit` is loaded and has one function more.
+ * program can see of it is that `atexit` is loaded (a profiler sees it being imported, if it was not) and has
+ * one function more.
  */
 #ifndef CAPTURE_PYTHON_END_H
 #define CAPTURE_PYTHON_END_H

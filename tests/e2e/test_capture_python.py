@@ -263,10 +263,10 @@ def test_python_that_comes_late_and_goes_again(gmt, interpreter, probe, compiled
     library, prefix = shared_library(interpreter)
     if not library:
         pytest.skip("this Python has no library of its own")
-    done = gmt.run(compiled("python_host.c", "-ldl"), library, probe,
+    done = gmt.run(compiled("python_host.c", "-ldl", "-lpthread"), library, probe,
                    "def inner(): pass\ndef outer(): inner()\nouter()", traced=False, env={"PYTHONHOME": prefix})
-    assert walks(done) == {"before": 0, "loaded": 0, "initialised": 0, "inside": 3, "after": 0, "mapped": 0,
-                           "unloaded": 0}
+    assert walks(done) == {"before": 0, "loaded": 0, "initialised": 0, "inside": 3, "after": 0, "again": 3,
+                           "ended": 0, "mapped": 0, "unloaded": 0}
 
 
 def test_subinterpreter_reads_as_itself(gmt, interpreter, probe):
