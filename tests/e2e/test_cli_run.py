@@ -332,3 +332,14 @@ def test_follow_waits_for_what_the_program_leaves_behind(gmt):
     assert process.wait(TIMEOUT) == 5
     assert "peak 3.0 MiB on device 0, 3.0 MiB in 1 block still allocated at exit" in process.stderr.read()
     process.stderr.close()
+
+
+@pytest.mark.parametrize("end", ["", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"], ids=["exited", "killed"])
+def test_page_is_written_beside_the_recording_when_asked_for(gmt, end):
+    done = simulated(gmt, ALLOCATES + end, "--html", status=-signal.SIGKILL if end else 0)
+    assert "gpumemtrace: peak" in done.stderr
+    (page,) = gmt.folder.glob("r.*.html")
+    recording = page.with_suffix(".gmt")
+    assert page.read_text() == gmt.tool("report", "--html", recording).stdout
+    simulated(gmt, ALLOCATES, "-q")
+    assert len(list(gmt.folder.glob("r.*.gmt"))) == 2 and list(gmt.folder.glob("r.*.html")) == [page]

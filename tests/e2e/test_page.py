@@ -139,6 +139,19 @@ def test_tables_have_the_figures_of_the_json_report(training):
     training.no_trouble()
 
 
+def test_peaks_say_what_they_would_be_without_each_line(training):
+    (peak,) = [row for row in training.report["peaks"] if row["space"] == "device"]
+    shown = {row[0]: row[1:] for row in training.rows("peaks-table")}
+    for line in peak["lines"]:
+        without = line["without"]
+        assert shown[training.report["sites"][line["site"]]["title"]] == [
+            size(line["bytes"]), f"{100 * line['bytes'] / peak['bytes']:.1f}%", str(line["blocks"]),
+            ("" if without["exact"] else "at most ") + size(without["peak_bytes"])]
+    text = training.browser.text("#peaks-table")
+    for fall in peak["falls"]:
+        assert f"{fall['percent']}% lower without" in text and size(fall["peak_bytes"]) in text
+
+
 def test_summary_names_the_leaking_line_and_its_code(training):
     summary = training.browser.text("#findings")
     assert training.site("log_loss")["title"] in summary and "kept.append(cuda.allocate(1 << 20))" in summary

@@ -91,14 +91,19 @@ static void read_suppressions(struct rendering *rendering, const char *path)
     free(whole);
 }
 
-int rendering_open_watched(struct rendering *rendering, const char *path, const struct symbol_places *places,
-                           const char *suppressions, const char *report_path, event_watcher *each_event,
-                           void *arg, char *error, size_t error_bytes)
+static int open_with(struct rendering *rendering, struct timeline *timeline, const char *path,
+                     const struct symbol_places *places, const char *suppressions, const char *report_path,
+                     char *error, size_t error_bytes)
 {
     struct recording *recording = &rendering->recording;
     memset(rendering, 0, sizeof(*rendering));
-    if (recording_read(recording, path, each_event, arg, error, error_bytes) != 0)
+    rendering->timeline = timeline;
+    if (recording_read(recording, path, timeline ? timeline_see : NULL, timeline, error, error_bytes) != 0) {
+        timeline_destroy(timeline);
         return -1;
+    }
+    if (timeline)
+        timeline_finish(timeline, recording);
     rendering->symbols = dwarf_source_create(places);
     read_suppressions(rendering, suppressions);
     if (rendering->symbols) {
@@ -126,8 +131,18 @@ int rendering_open_watched(struct rendering *rendering, const char *path, const 
 int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
                    const char *suppressions, const char *report_path, char *error, size_t error_bytes)
 {
-    return rendering_open_watched(rendering, path, places, suppressions, report_path, NULL, NULL, error,
-                                  error_bytes);
+    return open_with(rendering, NULL, path, places, suppressions, report_path, error, error_bytes);
+}
+
+int rendering_open_for_page(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                            const char *suppressions, const char *report_path, char *error,
+                            size_t error_bytes)
+{
+    struct timeline *timeline = timeline_create();
+    if (timeline)
+        return open_with(rendering, timeline, path, places, suppressions, report_path, error, error_bytes);
+    snprintf(error, error_bytes, "not enough memory");
+    return -1;
 }
 
 void rendering_close(struct rendering *rendering)
@@ -135,5 +150,6 @@ void rendering_close(struct rendering *rendering)
     arena_release(&rendering->arena);
     dwarf_source_destroy(rendering->symbols);
     recording_release(&rendering->recording);
+    timeline_destroy(rendering->timeline);
     memset(rendering, 0, sizeof(*rendering));
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "report/page/page.h"
 #include "report/report.h"
 #include "symbols/symbols.h"
 #include "trace/reader.h"
@@ -16,6 +17,7 @@ struct rendering {
     struct suppressions suppressions;
     struct report_input input; /* the report points at it */
     struct report *report;
+    struct timeline *timeline; /* for a page; NULL otherwise */
 };
 
 /* 0, or -1 with a sentence in `error` and nothing left open. `places`: where the recording's files are, or
@@ -24,10 +26,10 @@ struct rendering {
  * report_input. */
 int rendering_open(struct rendering *rendering, const char *path, const struct symbol_places *places,
                    const char *suppressions, const char *report_path, char *error, size_t error_bytes);
-/* The same, and `each_event` sees every event, as in recording_read(). */
-int rendering_open_watched(struct rendering *rendering, const char *path, const struct symbol_places *places,
-                           const char *suppressions, const char *report_path, event_watcher *each_event,
-                           void *arg, char *error, size_t error_bytes);
+/* The same, with what page_write() wants besides. */
+int rendering_open_for_page(struct rendering *rendering, const char *path, const struct symbol_places *places,
+                            const char *suppressions, const char *report_path, char *error,
+                            size_t error_bytes);
 void rendering_close(struct rendering *rendering);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "command.h"
 #include "rendering.h"
-#include "report/page/page.h"
 #include "symbol_options.h"
 
 enum {
@@ -42,8 +41,7 @@ struct request {
 };
 
 /* 0 or an errno. */
-static int write_report(const struct rendering *rendering, const struct timeline *timeline,
-                        const struct request *request, struct output *out)
+static int write_report(const struct rendering *rendering, const struct request *request, struct output *out)
 {
     switch (request->form) {
     case FORM_TEXT:
@@ -53,15 +51,14 @@ static int write_report(const struct rendering *rendering, const struct timeline
         report_write_json(rendering->report, out);
         break;
     case FORM_HTML:
-        if (!page_write(rendering->report, timeline, rendering->recording.events_since_ns, out))
+        if (!page_write(rendering->report, rendering->timeline, rendering->recording.events_since_ns, out))
             return ENOMEM;
         break;
     }
     return output_flush(out);
 }
 
-static int write_where_asked(const struct rendering *rendering, const struct timeline *timeline,
-                             const struct request *request)
+static int write_where_asked(const struct rendering *rendering, const struct request *request)
 {
     struct output out;
     bool to_file = request->output && strcmp(request->output, "-") != 0;
@@ -69,7 +66,7 @@ static int write_where_asked(const struct rendering *rendering, const struct tim
     int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
         output_init(&out, fd);
-        error = write_report(rendering, timeline, request, &out);
+        error = write_report(rendering, request, &out);
     }
     if (to_file && fd >= 0 && close(fd) != 0 && error == 0)
         error = errno;
@@ -79,23 +76,6 @@ static int write_where_asked(const struct rendering *rendering, const struct tim
     return STATUS_UNUSABLE;
 }
 
-/* Reads the recording and writes what is asked; the timeline is only of use to the page. */
-static int render(const char *path, const struct request *request, struct timeline *timeline)
-{
-    struct rendering rendering;
-    char error[512];
-    if (rendering_open_watched(&rendering, path, &request->symbols.places, request->suppressions, path,
-                               timeline ? timeline_see : NULL, timeline, error, sizeof(error)) != 0) {
-        complain(path, "%s", error);
-        return STATUS_UNUSABLE;
-    }
-    if (timeline)
-        timeline_finish(timeline, &rendering.recording);
-    int status = write_where_asked(&rendering, timeline, request);
-    rendering_close(&rendering);
-    return status;
-}
-
 static int report_main(const struct command *command, int argc, char **argv)
 {
     static const struct {
@@ -103,7 +83,9 @@ static int report_main(const struct command *command, int argc, char **argv)
         enum form form;
     } forms[] = {{OPTION_TEXT, FORM_TEXT}, {OPTION_JSON, FORM_JSON}, {OPTION_HTML, FORM_HTML}};
     struct request request = {0};
+    struct rendering rendering;
     const char *value;
+    char error[512];
     for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
         for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++)
             if (id == forms[i].option)
@@ -122,13 +104,16 @@ static int report_main(const struct command *command, int argc, char **argv)
     }
     if (argc - optind != 1)
         usage_error(command, optind == argc ? "which recording?" : "one recording at a time");
-    struct timeline *timeline = request.form == FORM_HTML ? timeline_create() : NULL;
-    int status = STATUS_UNUSABLE;
-    if (request.form == FORM_HTML && !timeline)
-        complain(argv[optind], "%s", strerror(ENOMEM));
-    else
-        status = render(argv[optind], &request, timeline);
-    timeline_destroy(timeline);
+    const char *path = argv[optind];
+    int (*open_it)(struct rendering *, const char *, const struct symbol_places *, const char *, const char *,
+                   char *, size_t) = request.form == FORM_HTML ? rendering_open_for_page : rendering_open;
+    if (open_it(&rendering, path, &request.symbols.places, request.suppressions, path, error,
+                sizeof(error)) != 0) {
+        complain(path, "%s", error);
+        return STATUS_UNUSABLE;
+    }
+    int status = write_where_asked(&rendering, &request);
+    rendering_close(&rendering);
     symbol_options_release(&request.symbols);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "foreground.h"
 #include "install_paths.h"
+#include "report_file.h"
 #include "run_outcome.h"
 #include "session.h"
 
@@ -26,6 +27,7 @@ enum {
     OPTION_STACKS,
     OPTION_DEPTH,
     OPTION_REPORT,
+    OPTION_HTML,
     OPTION_FAIL_ON,
     OPTION_BASELINE,
     OPTION_FOLLOW
@@ -36,6 +38,7 @@ static const struct option_row options[] = {
     {OPTION_STACKS, "stacks", "KIND", "mixed (the default), python, native or none"},
     {OPTION_DEPTH, "depth", "N", "record at most N native and N Python frames of a stack"},
     {OPTION_REPORT, "report", "KINDS", "text,json (the default), text, json or none"},
+    {OPTION_HTML, "html", NULL, "write STEM.html too: a page for a browser, with pictures to click"},
     {'q', "quiet", NULL, "no summary at the end"},
     {OPTION_FAIL_ON, "fail-on", "CONDITION",
      "end with status 1 if it holds for a process: peak>8G, leak>0, …, as for diff"},
@@ -181,7 +184,7 @@ static void make_output_absolute(void)
 }
 
 struct request {
-    bool simulate, follow, quiet;
+    bool simulate, follow, quiet, html;
     struct run_outcome outcome;
 };
 
@@ -190,6 +193,7 @@ static void take_option(const struct command *command, int id, const char *value
     struct run_outcome *outcome = &request->outcome;
     request->simulate |= id == OPTION_SIMULATE;
     request->follow |= id == OPTION_FOLLOW;
+    request->html |= id == OPTION_HTML;
     if (id == OPTION_FAIL_ON)
         gates_add(&outcome->gates, command, value);
     if (id == OPTION_BASELINE && outcome->baseline_count == GATES_MAX)
@@ -238,6 +242,14 @@ static int conclude(const struct request *request, int wait_status)
     return status;
 }
 
+static void take_recording(const char *recording, void *arg)
+{
+    struct request *request = arg;
+    run_outcome_take(recording, &request->outcome);
+    if (request->html)
+        report_file_page(recording);
+}
+
 static int run_program(char **argv, struct request *request)
 {
     char token[SESSION_TOKEN_BYTES], folder[PATH_MAX];
@@ -259,8 +271,8 @@ static int run_program(char **argv, struct request *request)
     }
     const char *pattern = setting("GPUMEMTRACE_OUTPUT");
     request->outcome.folder = getcwd(folder, sizeof(folder));
-    session_finish(token, pattern ? pattern : DEFAULT_PATTERN, setting("GPUMEMTRACE_REPORT"),
-                   run_outcome_take, &request->outcome);
+    session_finish(token, pattern ? pattern : DEFAULT_PATTERN, setting("GPUMEMTRACE_REPORT"), take_recording,
+                   request);
     if (!request->quiet)
         run_outcome_say(&request->outcome);
     return conclude(request, wait_status);

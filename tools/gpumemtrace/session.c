@@ -14,6 +14,7 @@
 #include "command.h"
 #include "gpumemtrace/trace.h"
 #include "rendering.h"
+#include "report_file.h"
 #include "trace/liveness.h"
 
 int session_create(char token[SESSION_TOKEN_BYTES])
@@ -68,34 +69,6 @@ static bool needs_reports(struct trace_header *header)
     return header->state == TRACE_RUNNING && !process_is_alive(&process);
 }
 
-/* Writes one report whole or not at all: under a name of its own first. 0 or an errno. */
-static int write_file(const struct report *report, const char *path, bool json)
-{
-    static const struct report_text_options plain = {0};
-    struct output out;
-    char *temporary;
-    if (asprintf(&temporary, "%s.part", path) < 0)
-        return ENOMEM;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int error = fd < 0 ? errno : 0;
-    if (fd >= 0) {
-        output_init(&out, fd);
-        if (json)
-            report_write_json(report, &out);
-        else
-            report_write_text(report, &plain, &out);
-        error = output_flush(&out);
-        if (close(fd) != 0 && error == 0)
-            error = errno;
-        if (error == 0 && rename(temporary, path) != 0)
-            error = errno;
-        if (error != 0)
-            unlink(temporary);
-    }
-    free(temporary);
-    return error;
-}
-
 /* Which reports GPUMEMTRACE_REPORT asks for, as the library reads it: what is not understood means both. */
 static void read_kinds(const char *reports, bool *text, bool *json)
 {
@@ -118,19 +91,17 @@ static void read_kinds(const char *reports, bool *text, bool *json)
     *text = *json = true;
 }
 
-/* "stem.gmt" gives "stem.txt". NULL when there is no memory. */
-static char *beside(const char *recording, const char *suffix)
+static bool write_text(const struct rendering *rendering, struct output *out)
 {
-    char *path;
-    int stem = (int)(strlen(recording) - strlen(TRACE_SUFFIX));
-    return asprintf(&path, "%.*s%s", stem, recording, suffix) < 0 ? NULL : path;
+    static const struct report_text_options plain = {0};
+    report_write_text(rendering->report, &plain, out);
+    return true;
 }
 
-static void write_kind(const struct report *report, const char *path, bool json)
+static bool write_json(const struct rendering *rendering, struct output *out)
 {
-    int error = path ? write_file(report, path, json) : ENOMEM;
-    if (error)
-        complain(path ? path : "report", "%s", strerror(error));
+    report_write_json(rendering->report, out);
+    return true;
 }
 
 static void write_reports(const char *recording, const char *reports)
@@ -139,7 +110,7 @@ static void write_reports(const char *recording, const char *reports)
     char error[512];
     bool wants_text, wants_json;
     read_kinds(reports, &wants_text, &wants_json);
-    char *text = beside(recording, ".txt"), *json = beside(recording, ".json");
+    char *text = report_file_beside(recording, ".txt"), *json = report_file_beside(recording, ".json");
     if (rendering_open(&rendering, recording, NULL, NULL,
                        wants_text   ? text
                        : wants_json ? json
@@ -148,9 +119,9 @@ static void write_reports(const char *recording, const char *reports)
         complain(recording, "%s", error);
     } else {
         if (wants_text)
-            write_kind(rendering.report, text, false);
+            report_file_write(&rendering, text, write_text);
         if (wants_json)
-            write_kind(rendering.report, json, true);
+            report_file_write(&rendering, json, write_json);
         rendering_close(&rendering);
     }
     free(text);

@@ -65,6 +65,35 @@ const lists = (() => {
       ? element("p", "hint", `${words.size(leaks.suppressed_bytes)} in ${words.count(leaks.suppressed_blocks, "block")} are suppressed.`) : null);
   }
 
+  const withoutText = (without) => `${without.exact ? "" : "at most "}${words.size(without.bytes)}`;
+
+  function fallSentence(fall) {
+    const hidden = fall.line_count - fall.sites.length;
+    const names = fall.sites.map((id) => data.titleOf(id)).join(", ") + (hidden ? ` and ${words.count(hidden, "more line")}` : "");
+    return fall.enough ? `${fall.percent}% lower without ${names}: ${withoutText(fall.without)}.`
+      : `Without ${names} it may still be ${words.size(fall.without.bytes)}.`;
+  }
+
+  function onePeak(peak) {
+    const group = report.groups[peak.group];
+    const table = sortableTable({
+      caption: `${words.capital(group.name)}: ${words.size(peak.bytes)} at ${words.time(peak.time_ns)}${
+        peak.phases.length ? `, in ${peak.phases.join(" / ")}` : ""}`, rows: peak.lines,
+      columns: [
+        site((row) => row.site), { title: "Held", ...size("bytes") },
+        { title: "of it", value: (row) => row.bytes, show: (row) => words.share(row.bytes, peak.bytes) },
+        { title: "Blocks", value: (row) => row.blocks, show: (row) => words.grouped(row.blocks) },
+        { title: "Peak without it", value: (row) => (row.without ? row.without.bytes : peak.bytes),
+          show: (row) => (row.without ? withoutText(row.without) : "") },
+      ],
+    });
+    const hidden = peak.line_count - peak.lines.length;
+    return element("div", null, table, ...peak.falls.map((fall) => element("p", null, fallSentence(fall))),
+                   hidden > 0 ? element("p", "hint", `${words.count(hidden, "smaller line")} more held the rest.`) : null);
+  }
+
+  const peaks = () => element("div", null, ...report.peaks.map(onePeak));
+
   function growth() {
     return sortableTable({
       caption: "Sites that keep more and more, in many even steps up to the end", rows: report.growth,
@@ -119,6 +148,7 @@ const lists = (() => {
   const PARTS = [
     ["ooms-table", "Out of memory", () => report.ooms.length, ooms],
     ["growth-table", "What grows", () => report.growth.length, growth],
+    ["peaks-table", "What made each peak", () => report.peaks.length, peaks],
     ["leaks-table", `Still allocated ${data.when}`, () => report.leaks.lines.length, leaks],
     ["phases-table", "Phases", () => report.phases.length, phases],
     ["sites-table", "All sites", () => report.sites.length, sites],

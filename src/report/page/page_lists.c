@@ -6,7 +6,8 @@
 
 #define PHASES_MAX_SHOWN 200
 #define SOURCES_MAX      60
-#define PEAK_LINES       20
+#define PEAK_LINES       PEAK_LINES_ASKED
+#define FALL_LINES       4
 #define OOM_LINES        10
 
 static void put_line(struct json *json, const struct source_line *line)
@@ -52,6 +53,51 @@ void page_put_leaks(struct page *page)
     emit_close(json, '}');
 }
 
+/* What the peak would have been without a line, or several. */
+static void put_without(struct json *json, const struct peak_without *without)
+{
+    emit_open(json, "without", '{');
+    emit_u64(json, "bytes", without->bytes);
+    emit_u64(json, "time_ns", without->time_ns);
+    emit_bool(json, "exact", without->exact);
+    emit_close(json, '}');
+}
+
+static void put_peak_lines(struct json *json, const struct peak *peak)
+{
+    emit_open(json, "lines", '[');
+    for (size_t i = 0; i < peak->lines.count && i < PEAK_LINES; i++) {
+        emit_break(json);
+        emit_open(json, NULL, '{');
+        emit_u64(json, "site", peak->lines.lines[i].site);
+        emit_u64(json, "bytes", peak->lines.lines[i].bytes);
+        emit_u64(json, "blocks", peak->lines.lines[i].blocks);
+        if (i < peak->without_count)
+            put_without(json, &peak->without[i]);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
+static void put_falls(struct json *json, const struct peak *peak)
+{
+    emit_open(json, "falls", '[');
+    for (size_t i = 0; i < PEAK_FALL_COUNT && peak->lines.count > 1; i++) {
+        const struct peak_fall *fall = &peak->falls[i];
+        emit_open(json, NULL, '{');
+        emit_u64(json, "percent", fall->percent);
+        emit_u64(json, "line_count", fall->line_count);
+        emit_open(json, "sites", '[');
+        for (size_t k = 0; k < fall->line_count && k < FALL_LINES; k++)
+            emit_u64(json, NULL, fall->lines[k].site);
+        emit_close(json, ']');
+        put_without(json, &fall->then);
+        emit_bool(json, "enough", fall->enough);
+        emit_close(json, '}');
+    }
+    emit_close(json, ']');
+}
+
 static void put_peak_list(struct page *page, const struct peak *peaks, size_t count)
 {
     struct json *json = &page->json;
@@ -66,7 +112,9 @@ static void put_peak_list(struct page *page, const struct peak *peaks, size_t co
         for (uint32_t k = 0; k < space->peak_phase_count; k++)
             emit_string(json, NULL, report_phase_name(page->report, space->peak_phases[k]));
         emit_close(json, ']');
-        put_lines(json, "lines", &peaks[i].lines, PEAK_LINES);
+        emit_u64(json, "line_count", peaks[i].lines.count);
+        put_peak_lines(json, &peaks[i]);
+        put_falls(json, &peaks[i]);
         emit_close(json, '}');
     }
 }
@@ -186,8 +234,12 @@ static void mark_pinners(const struct report *report, const struct layout *layou
 
 static void mark_peaks(const struct peak *peaks, size_t count, bool *named)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         mark_lines(&peaks[i].lines, PEAK_LINES, named);
+        for (size_t k = 0; k < PEAK_FALL_COUNT; k++)
+            for (size_t n = 0; n < peaks[i].falls[k].line_count && n < FALL_LINES; n++)
+                named[peaks[i].falls[k].lines[n].site] = true;
+    }
 }
 
 void page_mark_listed(const struct page *page, bool *named)

@@ -8,7 +8,7 @@
 
 #include "report/page/page_parts.h"
 
-#define CHANGES_MAX 250000 /* that all moments together list: about 4 MiB of JSON */
+#define CHANGES_MAX 150000 /* that all moments together list: about 2.5 MiB of JSON */
 
 /* Goes through one space's moments: what was last said of each site. */
 struct telling {

@@ -84,18 +84,29 @@ const summary = (() => {
     ]));
   }
 
+  // The least that would have to go for the peak to be lower: the one sentence that says where work pays.
+  function fallOf(peak) {
+    const fall = peak.falls.find((one) => one.enough && one.sites.length === one.line_count && one.line_count > 0);
+    if (!fall) return next();
+    const names = fall.sites.flatMap((id, index) => [index ? (index + 1 < fall.sites.length ? ", " : " and ") : "", line(id)]);
+    return sentence("Without ", ...names, ` it would be ${fall.without.exact ? "" : "at most "}${words.size(fall.without.bytes)}: ${
+      fall.percent}% lower or more.`);
+  }
+
   function peak() {
     const peaks = report.peaks.filter((one) => report.groups[one.group].layer === "driver");
     const main = d3.max(peaks.filter((one) => report.groups[one.group].space === "device"), (one) => one.bytes);
     const one = peaks.find((candidate) => candidate.bytes === main) || peaks[0];
     if (!one) return finding(false, sentence(strong("No GPU memory was allocated.")));
     const inner = report.peaks.find((candidate) => isInside(candidate.group, one.group)) || one;
-    return finding(false,
+    return finding(false, ...filled([
       sentence(strong(`Peak of ${report.groups[one.group].name}: ${words.size(one.bytes)}`), ` at ${words.time(one.time_ns)}`,
                one.phases.length ? `, in ${one.phases.join(" / ")}` : "", inner === one ? ", held by " : ", in tensors by ",
                ...shares(inner.lines, inner.bytes), "."),
+      fallOf(inner),
       next("To lower it, free or shrink what these lines hold at that moment. ",
-           buttonLink("Show the peak", () => holders.showPeak(one.group))));
+           buttonLink("Show the peak", () => holders.showPeak(one.group))),
+    ]));
   }
 
   // Tensors on device 0 are inside device 0's memory.
