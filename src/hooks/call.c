@@ -3,6 +3,7 @@
 
 #include "hooks/context.h"
 #include "hooks/graphs.h"
+#include "hooks/loaded.h"
 #include "hooks/pool_samples.h"
 
 #define PENDING_MAX 8
@@ -15,6 +16,9 @@ struct pending {
 
 struct thread_calls {
     unsigned driver_depth, runtime_depth;
+    uintptr_t outermost;   /* the frame of that call, */
+    const void *caller;    /* its caller, */
+    const void *inner;     /* and one that was seen to call from inside such a call */
     enum hook_id runtime;  /* the outermost runtime call we are in, */
     bool recording;        /* and whether it is recorded */
     unsigned driver_calls; /* that acted inside it */
@@ -23,6 +27,58 @@ struct thread_calls {
 };
 
 static __thread struct thread_calls calls __attribute__((tls_model("initial-exec")));
+
+static void flush(const char *api, bool failures);
+
+static bool is_in(struct loaded_range range, const void *address)
+{
+    return (uintptr_t)address >= range.start && (uintptr_t)address < range.end;
+}
+
+/* A driver and a runtime call hooked functions from inside, the file that called them does not. */
+static bool is_inner_caller(const void *caller)
+{
+    if (caller == calls.inner)
+        return true;
+    if (is_in(loaded_range_of(calls.caller, NULL), caller) && !loaded_in_driver(caller) &&
+        !loaded_in_runtime(caller))
+        return false;
+    calls.inner = caller;
+    return true;
+}
+
+/* A call inside another one lies below it on the stack. One that does not, or that the same code made, is
+ * inside none: the program has jumped out of the other one, which does not end any more. What that had been
+ * granted stays granted. */
+static void forget_abandoned(const struct call *call)
+{
+    if (calls.driver_depth + calls.runtime_depth == 0 ||
+        (call->frame < calls.outermost && is_inner_caller(call->caller)))
+        return;
+    if (calls.runtime_depth > 0 && calls.recording)
+        flush(hook_symbols[calls.runtime].bare, false);
+    calls.driver_depth = calls.runtime_depth = 0;
+    hook_leave();
+}
+
+/* Before a depth is raised. */
+static bool is_outermost(const struct call *call)
+{
+    forget_abandoned(call);
+    if (calls.driver_depth + calls.runtime_depth > 0)
+        return false;
+    calls.outermost = call->frame;
+    calls.caller = call->caller;
+    return true;
+}
+
+/* A depth is 0 already for a call that was taken for abandoned, because another one was made on another stack
+ * meanwhile. */
+static void leave(unsigned *depth)
+{
+    if (*depth > 0 && --*depth == 0 && calls.driver_depth + calls.runtime_depth == 0)
+        hook_leave();
+}
 
 void *call_begin(struct call *call, enum hook_id hook)
 {
@@ -34,8 +90,9 @@ void *call_begin(struct call *call, enum hook_id hook)
     }
     call->hook = hook;
     call->acts = false;
+    bool outermost = is_outermost(call);
     if (calls.driver_depth++ == 0) {
-        call->acts = calls.runtime_depth == 0 ? hook_enter() : calls.recording;
+        call->acts = outermost ? hook_enter() : calls.recording;
         calls.driver_calls += calls.runtime_depth > 0;
     }
     return real;
@@ -45,8 +102,7 @@ CUresult call_end(struct call *call, CUresult rc)
 {
     if (calls.driver_depth == 1 && call->acts)
         pool_samples_catch_up();
-    if (--calls.driver_depth == 0 && calls.runtime_depth == 0)
-        hook_leave();
+    leave(&calls.driver_depth);
     errno = call->left_errno;
     return rc;
 }
@@ -119,10 +175,10 @@ void call_freed(struct call *call, CUresult rc, const struct freeing *freeing)
         record_unfree(&freeing->block);
 }
 
-void *call_begin_runtime(struct call *call, enum hook_id hook, const void *caller)
+void *call_begin_runtime(struct call *call, enum hook_id hook)
 {
     call->entry_errno = errno;
-    void *real = real_of_caller(hook, caller);
+    void *real = real_of_caller(hook, call->caller);
     if (real == NULL) {
         errno = call->entry_errno;
         return NULL;
@@ -130,7 +186,9 @@ void *call_begin_runtime(struct call *call, enum hook_id hook, const void *calle
     call->hook = hook;
     call->acts = false;
     /* The driver never calls the runtime, but a callback of the program's that it runs may. */
-    if (calls.runtime_depth++ == 0 && calls.driver_depth == 0) {
+    bool outermost = is_outermost(call);
+    calls.runtime_depth++;
+    if (outermost) {
         call->acts = calls.recording = hook_enter();
         calls.driver_calls = 0;
         calls.pending_count = 0;
@@ -141,8 +199,7 @@ void *call_begin_runtime(struct call *call, enum hook_id hook, const void *calle
 
 static cudaError_t end_runtime(struct call *call, cudaError_t rc)
 {
-    if (--calls.runtime_depth == 0 && calls.driver_depth == 0)
-        hook_leave();
+    leave(&calls.runtime_depth);
     errno = call->left_errno;
     return rc;
 }

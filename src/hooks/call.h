@@ -16,6 +16,9 @@
  * there: under the runtime's name and with the stack from the program's own call on. So each is one event,
  * whichever of them the driver goes through.
  *
+ * A program can jump out of a call, from a signal handler. That call is over, and none is inside it, when the
+ * next one comes from no deeper on the stack, or from the same file as that one.
+ *
  * No lock is held across a real call.
  */
 #ifndef HOOKS_CALL_H
@@ -32,6 +35,8 @@
 
 struct call {
     enum hook_id hook;
+    uintptr_t frame;    /* the hook's, on the stack */
+    const void *caller; /* where it returns to */
     int entry_errno, left_errno;
     bool acts; /* this call is recorded */
 };
@@ -45,7 +50,8 @@ struct call {
 #define HOOK(name, parameters) HOOK_RETURNING(CUresult, name, parameters)
 
 #define FORWARD(name)                                                                                        \
-    struct call call;                                                                                        \
+    struct call call = {.frame = (uintptr_t)__builtin_frame_address(0),                                      \
+                        .caller = __builtin_return_address(0)};                                              \
     __typeof__(&hook_##name) real = (__typeof__(&hook_##name))call_begin(&call, HOOK_##name);                \
     if (real == NULL)                                                                                        \
     return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
@@ -92,9 +98,9 @@ void call_freed(struct call *call, CUresult rc, const struct freeing *freeing);
 #define RUNTIME_HOOK(name, parameters) HOOK_RETURNING(cudaError_t, name, parameters)
 
 #define FORWARD_RUNTIME(name)                                                                                \
-    struct call call;                                                                                        \
-    __typeof__(&hook_##name) real =                                                                          \
-        (__typeof__(&hook_##name))call_begin_runtime(&call, HOOK_##name, __builtin_return_address(0));       \
+    struct call call = {.frame = (uintptr_t)__builtin_frame_address(0),                                      \
+                        .caller = __builtin_return_address(0)};                                              \
+    __typeof__(&hook_##name) real = (__typeof__(&hook_##name))call_begin_runtime(&call, HOOK_##name);        \
     if (real == NULL)                                                                                        \
     return cudaErrorSharedObjectSymbolNotFound
 
@@ -106,7 +112,7 @@ static inline cudaError_t call_returned_runtime(struct call *call, cudaError_t r
     return rc;
 }
 
-void *call_begin_runtime(struct call *call, enum hook_id hook, const void *caller);
+void *call_begin_runtime(struct call *call, enum hook_id hook);
 
 /*
  * Ends a runtime call that allocates: what the driver's hooks noted is recorded. A runtime whose driver calls

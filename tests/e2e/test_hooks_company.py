@@ -138,3 +138,20 @@ def test_two_copies_of_the_library_count_once(gmt, compiled, tmp_path, way):
     done = gmt.run(program, 2, TURNS, env={**QUIET, "LD_PRELOAD": preloaded(LIBRARY, copy)})
     expect_exact(done.report)
     expect_exact(gmt.rendered(done.recording))
+
+
+@pytest.mark.parametrize("way", ["driver", "runtime"])
+def test_a_call_that_the_program_jumps_out_of_hides_no_later_one(gmt, compiled, tmp_path, way):
+    """Nor does a call from a signal handler in the middle of another, and calls of the driver's own count once as ever."""
+    for flag, name in [("DRIVER", "libcuda.so.1"), ("RUNTIME", "libcudart.so.12")]:
+        library = compiled("hooks_jumps.c", f"-D{flag}", "-shared", "-fPIC", f"-Wl,-soname,{name}")
+        (tmp_path / name).symlink_to(library)
+    program = compiled("hooks_jumps.c", tmp_path / "libcuda.so.1", tmp_path / "libcudart.so.12")
+    env = {**QUIET, "LD_LIBRARY_PATH": tmp_path}
+    plain = gmt.run(program, way, traced=False, env=env)
+    done = gmt.run(program, way, env=env)
+    assert done.out == plain.out
+    blocks, total = map(int, done.out.split())
+    report = done.report
+    assert (report["counters"]["allocs"], report["leaks"]["live_bytes"]) == (blocks, total)
+    assert report["counters"]["dropped_events"] == 0
