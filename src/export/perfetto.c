@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "base/version.h"
 #include "export/formats.h"
-#include "export/timeline.h"
+#include "export/curve.h"
 #include "report/json_emit.h"
 #include "report/words.h"
 #include "trace/reader.h"
@@ -26,10 +26,10 @@ struct tracing {
     const struct report *report;
     struct arena arena;
     size_t space_count; /* of those seen so far */
-    struct timeline spaces[SPACES_SHOWN];
+    struct curve spaces[SPACES_SHOWN];
     size_t site_count;
     uint32_t sites[SITES_SHOWN]; /* catalog ids; the order of the report's sites */
-    struct timeline site_lines[SITES_SHOWN];
+    struct curve site_lines[SITES_SHOWN];
     struct list phases; /* struct phase_event */
     uint64_t time_ns;   /* of the newest event that the ledger knows */
     bool failed;
@@ -47,8 +47,7 @@ static void begin(struct tracing *tracing)
     tracing->time_ns = 0;
     list_init(&tracing->phases, &tracing->arena, sizeof(struct phase_event));
     for (size_t i = 0; i < tracing->site_count; i++)
-        timeline_begin(&tracing->site_lines[i], &tracing->arena, event_count(tracing),
-                       tracing->report->end_ns);
+        curve_begin(&tracing->site_lines[i], &tracing->arena, event_count(tracing), tracing->report->end_ns);
 }
 
 /* The ledger as it is, after the event at time_ns. */
@@ -57,15 +56,15 @@ static void sample(struct tracing *tracing, const struct recording *recording)
     size_t count = ledger_space_count(recording->ledger);
     for (size_t i = 0; i < count && i < SPACES_SHOWN; i++) {
         if (i == tracing->space_count)
-            timeline_begin(&tracing->spaces[tracing->space_count++], &tracing->arena, event_count(tracing),
-                           tracing->report->end_ns);
-        timeline_add(&tracing->spaces[i], tracing->time_ns,
-                     ledger_space(recording->ledger, i)->totals.live_bytes);
+            curve_begin(&tracing->spaces[tracing->space_count++], &tracing->arena, event_count(tracing),
+                        tracing->report->end_ns);
+        curve_add(&tracing->spaces[i], tracing->time_ns,
+                  ledger_space(recording->ledger, i)->totals.live_bytes);
     }
     for (size_t i = 0; i < tracing->site_count; i++)
         if (tracing->sites[i] < catalog_site_count(recording->catalog))
-            timeline_add(&tracing->site_lines[i], tracing->time_ns,
-                         ledger_site(recording->ledger, tracing->sites[i]).totals.live_bytes);
+            curve_add(&tracing->site_lines[i], tracing->time_ns,
+                      ledger_site(recording->ledger, tracing->sites[i]).totals.live_bytes);
 }
 
 static void take_phase(struct tracing *tracing, const struct event *event)
@@ -115,10 +114,10 @@ static void open_event(struct json *json, const struct tracing *tracing, const c
 }
 
 static void write_counter(struct json *json, const struct tracing *tracing, const char *name,
-                          const struct timeline *timeline)
+                          const struct curve *curve)
 {
-    for (uint32_t i = 0; i < timeline->points.count; i++) {
-        const struct timeline_point *point = list_at(&timeline->points, i);
+    for (uint32_t i = 0; i < curve->points.count; i++) {
+        const struct curve_point *point = list_at(&curve->points, i);
         open_event(json, tracing, "C", name, point->time_ns);
         emit_open(json, "args", '{');
         emit_u64(json, "bytes", point->value);
@@ -226,11 +225,11 @@ static bool end(struct tracing *tracing, const struct recording *recording)
 {
     sample(tracing, recording);
     for (size_t i = 0; i < tracing->space_count; i++) {
-        timeline_end(&tracing->spaces[i]);
+        curve_end(&tracing->spaces[i]);
         tracing->failed |= tracing->spaces[i].failed;
     }
     for (size_t i = 0; i < tracing->site_count; i++) {
-        timeline_end(&tracing->site_lines[i]);
+        curve_end(&tracing->site_lines[i]);
         tracing->failed |= tracing->site_lines[i].failed;
     }
     return !tracing->failed;

@@ -36,12 +36,15 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command run_command, report_command, diff_command, export_command;
+extern const struct command run_command, report_command, diff_command, merge_command, export_command;
 
 /* The next option's id, with its value in *value; OPTION_END when only words are left, from argv[optind] on.
  * Prints the help and ends the process for --help, and says what is wrong and ends it for anything unknown.
  */
 int options_next(const struct command *command, int argc, char **argv, const char **value);
+
+/* An option's value as a whole number; anything else ends the process with a sentence. */
+size_t option_number(const struct command *command, const char *option, const char *value);
 
 /* "gpumemtrace: subject: why" on stderr, in one line. `subject` may be NULL. */
 void complain(const char *subject, const char *format, ...) __attribute__((format(printf, 2, 3)));

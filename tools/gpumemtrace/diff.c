@@ -105,16 +105,6 @@ static int load_and_compare(struct diff *diff, const struct request *request)
     return status;
 }
 
-static size_t read_number(const struct command *command, const char *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long number = strtoul(value, &end, 10);
-    if (value[0] < '0' || value[0] > '9' || *end || errno)
-        usage_error(command, "option '--top' needs a number, not '%s'", value);
-    return number;
-}
-
 static void add_before(struct diff *diff, const struct command *command, const char *path)
 {
     if (diff->before_count == BASELINES_MAX)
@@ -138,7 +128,7 @@ static void read_options(const struct command *command, int argc, char **argv, s
         if (id == OPTION_BASELINE)
             add_before(diff, command, value);
         if (id == 'n')
-            diff->top = read_number(command, value);
+            diff->top = option_number(command, "--top", value);
         symbol_options_take(&request->symbols, command, id, value);
     }
 }

@@ -141,3 +141,13 @@ int options_next(const struct command *command, int argc, char **argv, const cha
         refuse_long(command, argv[optind - 1]);
     return id;
 }
+
+size_t option_number(const struct command *command, const char *option, const char *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end || errno)
+        usage_error(command, "option '%s' needs a number, not '%s'", option, value);
+    return number;
+}

@@ -113,7 +113,7 @@ char *place_key(const struct saved_report *report, const struct saved_site *site
     FILE *to = open_memstream(&text, &bytes);
     if (!to)
         return NULL;
-    fprintf(to, "%s|%s|%d\n", site->layer, site->space, site->device);
+    fprintf(to, "%s|%s|%d\n", site->layer, site->space, rules->any_device ? -1 : site->device);
     if (write_frames(to, report, site, rules, RANK_LIBRARY) == 0 &&
         write_frames(to, report, site, rules, RANK_RUNTIME) == 0)
         fprintf(to, "%s\n", site->api);

@@ -13,8 +13,9 @@
 
 /* What all reports that are compared can tell; what only some of them know cannot be asked for. */
 struct place_rules {
-    bool qualified; /* Python functions with their classes (from 3.11 on) */
-    bool inlined;   /* inlined calls (from debug information) */
+    bool qualified;  /* Python functions with their classes (from 3.11 on) */
+    bool inlined;    /* inlined calls (from debug information) */
+    bool any_device; /* not a matter of knowledge: places are the same on all devices */
 };
 
 /* What one report can tell, and what two sets of rules have in common. */

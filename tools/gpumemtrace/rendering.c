@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "progress.h"
 
 /* So many modules are named one by one; a recording from another machine may miss all of its files. */
 #define PROBLEMS_NAMED 3
@@ -91,6 +92,39 @@ static void read_suppressions(struct rendering *rendering, const char *path)
     free(whole);
 }
 
+/* Looked at once in so many events. */
+#define PROGRESS_EVENTS 65536
+
+/* What sees the events: the timeline, where one is wanted, and the line on the terminal. */
+struct watching {
+    struct progress progress;
+    uint64_t events;
+    struct timeline *timeline;
+};
+
+static void watch_event(const struct recording *recording, const struct event *event, void *arg)
+{
+    struct watching *watching = arg;
+    if (event && ++watching->events % PROGRESS_EVENTS == 0)
+        progress_tell(&watching->progress, watching->events);
+    if (watching->timeline)
+        timeline_see(recording, event, watching->timeline);
+}
+
+static int read_and_watch(struct recording *recording, struct timeline *timeline, const char *path,
+                          char *error, size_t error_bytes)
+{
+    struct watching watching = {.timeline = timeline};
+    char what[256];
+    snprintf(what, sizeof(what), "reading %s", path);
+    progress_begin(&watching.progress, what, 0, "events");
+    bool is_wanted = timeline || watching.progress.is_terminal;
+    int result =
+        recording_read(recording, path, is_wanted ? watch_event : NULL, &watching, error, error_bytes);
+    progress_end(&watching.progress);
+    return result;
+}
+
 static int open_with(struct rendering *rendering, struct timeline *timeline, const char *path,
                      const struct symbol_places *places, const char *suppressions, const char *report_path,
                      char *error, size_t error_bytes)
@@ -98,7 +132,7 @@ static int open_with(struct rendering *rendering, struct timeline *timeline, con
     struct recording *recording = &rendering->recording;
     memset(rendering, 0, sizeof(*rendering));
     rendering->timeline = timeline;
-    if (recording_read(recording, path, timeline ? timeline_see : NULL, timeline, error, error_bytes) != 0) {
+    if (read_and_watch(recording, timeline, path, error, error_bytes) != 0) {
         timeline_destroy(timeline);
         return -1;
     }

@@ -73,15 +73,16 @@ static bool get_optional_bool(struct reading *reading, json_t *object, const cha
     return !found || json_is_boolean(found) || wrong(reading, "%s is neither true nor false", key);
 }
 
-static bool get_device(struct reading *reading, json_t *object, int *device)
+/* -1 where the key is missing or null. */
+static bool get_ordinal(struct reading *reading, json_t *object, const char *key, int *ordinal)
 {
-    json_t *found = json_object_get(object, "device");
-    *device = -1;
+    json_t *found = json_object_get(object, key);
+    *ordinal = -1;
     if (!found || json_is_null(found))
         return true;
     if (!json_is_integer(found) || json_integer_value(found) < 0 || json_integer_value(found) > INT_MAX)
-        return wrong(reading, "device is no ordinal");
-    *device = (int)json_integer_value(found);
+        return wrong(reading, "%s is no ordinal", key);
+    *ordinal = (int)json_integer_value(found);
     return true;
 }
 
@@ -150,7 +151,8 @@ static bool read_site(struct reading *reading, json_t *object, struct saved_site
            get_text(reading, object, "layer", &site->layer) &&
            get_text(reading, object, "space", &site->space) &&
            get_text(reading, object, "family", &site->family) &&
-           get_text(reading, object, "api", &site->api) && get_device(reading, object, &site->device) &&
+           get_text(reading, object, "api", &site->api) &&
+           get_ordinal(reading, object, "device", &site->device) &&
            get_optional_bool(reading, object, "suppressed", &site->suppressed) &&
            read_figures(reading, object, "bytes_at_peak", &site->figures) &&
            get_count(reading, object, "blocks_at_peak", &site->figures.peak_blocks) &&
@@ -246,7 +248,7 @@ static bool read_spaces(struct reading *reading, json_t *root, struct saved_repo
         json_t *object = json_array_get(list, reading->index);
         struct saved_space *space = &report->spaces[reading->index];
         if (!get_text(reading, object, "space", &space->space) ||
-            !get_device(reading, object, &space->device) ||
+            !get_ordinal(reading, object, "device", &space->device) ||
             !read_figures(reading, object, "peak_bytes", &space->figures))
             return false;
     }
@@ -259,7 +261,12 @@ static bool read_process(struct reading *reading, json_t *root, struct saved_rep
     json_t *process = json_object_get(root, "process");
     if (!json_is_object(process))
         return wrong(reading, "process is no object");
+    int pid = 0;
+    if (!get_ordinal(reading, process, "rank", &report->rank) || !get_ordinal(reading, process, "pid", &pid))
+        return false;
+    report->pid = pid > 0 ? (uint32_t)pid : 0;
     return get_optional_text(reading, process, "exe", &report->program) &&
+           get_optional_text(reading, process, "host", &report->host) &&
            get_text(reading, process, "end", &report->end) &&
            get_count(reading, process, "duration_ns", &report->duration_ns) &&
            get_optional_bool(reading, process, "complete", &report->complete);

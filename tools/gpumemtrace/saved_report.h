@@ -49,6 +49,9 @@ struct saved_report {
     void *json;          /* owns all strings */
     const char *program; /* process.exe, NULL: unknown */
     const char *end;     /* "exited", "killed", "running" */
+    const char *host;    /* NULL: unknown */
+    uint32_t pid;        /* 0: unknown */
+    int rank;            /* -1: none */
     bool complete;
     uint64_t duration_ns;
     size_t oom_count;

@@ -1,0 +1,165 @@
+"""`gpumemtrace merge`: the processes of a job are added up, and the rank that is unlike the others is named."""
+import json
+import resource
+import subprocess
+
+import pytest
+from conftest import SANITIZE, TOOL
+from test_cli_diff import LOAD, MIB, STEP, native, python, report, site
+
+
+class Job:
+    def __init__(self, gmt):
+        self.gmt = gmt
+        self.folder = gmt.folder / "job"
+        self.folder.mkdir()
+        self.count = 0
+
+    def add(self, *sites, rank=None, host="node0", **more):
+        self.count += 1
+        whole = report(*sites, **more)
+        whole["process"].update(rank=rank, host=host, pid=1000 + self.count)
+        (self.folder / f"{self.count:04}.json").write_text(json.dumps(whole))
+
+    def text(self, *options):
+        return self.gmt.tool("merge", *options, self.folder).stdout
+
+    def json(self):
+        return json.loads(self.text("--json"))
+
+
+@pytest.fixture
+def job(gmt):
+    return Job(gmt)
+
+
+def step(live, peak=None, **more):
+    return site(STEP, live * MIB, peak=(live if peak is None else peak) * MIB, **more)
+
+
+def test_totals_and_spread_are_arithmetic(job):
+    for rank, live in enumerate([10, 12, 11, 30]):
+        job.add(step(live, peak=2 * live), site(LOAD, MIB, peak=MIB), rank=rank)
+    merged = job.json()
+    assert (merged["processes"], [member["rank"] for member in merged["members"]]) == (4, [0, 1, 2, 3])
+    (device,) = merged["spaces"]
+    assert device["live_bytes"]["total"] == (63 + 4) * MIB and device["peak_bytes"]["total"] == (126 + 4) * MIB
+    place = {row["title"]: row for row in merged["sites"]}["/home/a/train.py:10 in Trainer.step"]
+    live = place["live_bytes"]
+    assert (live["total"], live["low"], live["high"]) == (63 * MIB, 10 * MIB, 30 * MIB)
+    assert (live["low_member"], live["high_member"], live["median"]) == (0, 3, 12 * MIB)
+    assert live["odd"] == 3 and live["odd_count"] == 1
+    assert "odd: rank 3 has 31.0 MiB still allocated, the others about 13.0 MiB of device memory" in job.text()
+
+
+def test_a_rank_that_lacks_a_place_counts_as_nothing_there(job):
+    for rank in range(8):
+        job.add(step(100), *([] if rank == 5 else [site(LOAD, 64 * MIB, peak=64 * MIB)]), rank=rank)
+    place = {row["title"]: row for row in job.json()["sites"]}["/home/a/data.py:3 in load"]
+    assert (place["members"], place["live_bytes"]["low"], place["live_bytes"]["odd"]) == (7, 0, 5)
+    assert "in 7 members" in job.text()
+
+
+@pytest.mark.parametrize("lives, odd", [([10, 20], None), ([10, 10, 20, 20], None), ([10, 10.5, 11, 10.2], None),
+                                        ([100, 101, 99, 104], None), ([100, 101, 99, 130], 3), ([100, 100, 100, 10], 3),
+                                        ([10] * 20 + [40, 41], 21)])
+def test_odd_is_one_or_a_few_and_far_from_the_rest(job, lives, odd):
+    for rank, live in enumerate(lives):
+        job.add(site(STEP, int(live * MIB), peak=int(live * MIB)), rank=rank)
+    (place,) = job.json()["sites"]
+    assert place["live_bytes"]["odd"] == odd
+
+
+def test_children_of_a_rank_are_added_to_it(job):
+    for rank in (0, 1):
+        job.add(step(10), rank=rank)
+        job.add(step(3), rank=rank)
+    merged = job.json()
+    assert [(member["rank"], member["processes"], member["live_bytes"]) for member in merged["members"]] == [
+        (0, 2, 13 * MIB), (1, 2, 13 * MIB)]
+    assert (merged["sites"][0]["members"], merged["sites"][0]["live_bytes"]["total"]) == (2, 26 * MIB)
+
+
+def test_processes_without_a_rank_are_named_by_pid_and_host(job):
+    job.add(step(10), host="a")
+    job.add(step(50), host="b")
+    text = job.text()
+    assert text.startswith("2 processes on 2 hosts\n") and "10.0 MiB (pid 1001 on a) to 50.0 MiB (pid 1002 on b)" in text
+
+
+def test_devices_of_ranks_are_one_and_the_same_place(job):
+    for rank in range(4):
+        job.add(step(10, device=rank), rank=rank)
+    merged = job.json()
+    assert len(merged["sites"]) == 1 and merged["spaces"][0]["peak_bytes"]["high"] == 10 * MIB
+    assert "10.0 MiB each" in job.text()
+
+
+def test_kinds_of_memory_and_layers_are_kept_apart(job):
+    host = dict(space="pinned", device=None, family="pinned", api="cuMemHostAlloc")
+    job.add(step(10), step(5, **host), step(3, layer="framework", family="torch"), rank=0)
+    assert {(row["space"], row["layer"]) for row in job.json()["sites"]} == {
+        ("device", "driver"), ("pinned", "driver"), ("device", "framework")}
+
+
+def test_ends_that_matter_are_said(job):
+    job.add(step(10), rank=0, end="killed")
+    job.add(step(10), rank=1, end="running")
+    text = job.text()
+    assert "note: 1 member had a process killed" in text and "(rank 0)" in text and "note: 1 member still runs (rank 1)" in text
+
+
+def test_an_unreadable_file_is_named_and_the_others_are_merged(job):
+    for rank in range(3):
+        job.add(step(10), rank=rank)
+    (job.folder / "0002.json").write_text("{")
+    done = job.gmt.tool("merge", job.folder, status=2)
+    assert done.stderr.startswith(f"gpumemtrace: {job.folder / '0002.json'}: ") and done.stderr.count("\n") == 1
+    assert done.stdout.startswith("2 processes")
+
+
+def test_an_empty_folder_is_said(job):
+    assert "there is no recording in it" in job.gmt.tool("merge", job.folder, status=2).stderr
+
+
+def test_places_beyond_the_top_are_counted(job):
+    job.add(*[site([python(f"f{number}")], number * MIB, peak=number * MIB) for number in range(1, 31)], rank=0)
+    text = job.text("--top=3")
+    assert text.count("train.py") == 3 and "… and 27 smaller places (--top=0 lists all)" in text
+    assert job.text("-n0").count("train.py") == 30
+
+
+RANKS = [("RANK", 3), ("OMPI_COMM_WORLD_RANK", 4), ("SLURM_PROCID", 5), ("PMI_RANK", 6)]
+
+
+def test_recordings_and_reports_of_one_process_count_once_and_ranks_are_known(gmt):
+    """As torchrun, mpirun, Slurm and PMI name them."""
+    source = "import cuda\ncuda.init()\ncuda.allocate(3 << 20)\n"
+    paths = []
+    for variable, rank in RANKS:
+        done = gmt.python(source, env={variable: rank})
+        paths += [done.recording, done.recording.with_suffix(".json")]
+    paths[-1].unlink()
+    merged = json.loads(gmt.tool("merge", "--json", *paths[:-1]).stdout)
+    assert merged["processes"] == 4
+    assert sorted(member["rank"] for member in merged["members"]) == [3, 4, 5, 6]
+    assert [row["live_bytes"]["total"] for row in merged["sites"]] == [12 << 20]
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer takes memory of its own")
+def test_a_thousand_processes_take_little_memory_and_time(job):
+    """500 MB and 10 s are the promise; each of these reports has 20 sites of 30 frames."""
+    frames = [native(f"function_{number}(int, char const*)", offset=number * 16) for number in range(29)]
+    sites = [site([*frames, python(f"f{number}")], MIB, peak=MIB) for number in range(20)]
+    whole = report(*sites)
+    whole["process"].update(rank="RANK", pid=1)
+    text = json.dumps(whole)
+    for rank in range(1000):
+        (job.folder / f"{rank}.json").write_text(text.replace('"RANK"', str(rank)))
+    limit = 500 * 1000 * 1000
+    done = subprocess.run([TOOL, "merge", "--json", job.folder], capture_output=True, text=True, check=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    merged = json.loads(done.stdout)
+    assert merged["processes"] == 1000 and merged["spaces"][0]["live_bytes"]["total"] == 1000 * 20 * MIB
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert used.ru_maxrss * 1024 < limit
