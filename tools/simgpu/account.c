@@ -18,7 +18,7 @@ static CUresult fill(struct simgpu_account *account, int device)
     account->total_bytes = simgpu_memory_bytes() / GRANULE * GRANULE;
     account->count = physical_occupants(device, occupants, SIMGPU_OCCUPANTS_MAX);
     for (int i = 0; i < account->count; i++) {
-        account->occupants[i].pid = occupants[i].pid;
+        account->occupants[i].pid = occupants[i].pid + simgpu_pids();
         account->occupants[i].bytes = occupants[i].bytes;
     }
     return CUDA_SUCCESS;

@@ -11,7 +11,7 @@
 
 /* By CUlimit: stack, printf, heap, sync depth, pending launches, L2 fetch granularity, persisting L2, shared
  * memory. */
-static const uint64_t default_limits[CONTEXT_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0};
+static const uint64_t default_limits[CONTEXT_LIMITS] = {DEFAULT_STACK, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0};
 
 struct stack {
     struct context *contexts[STACK_DEPTH];
@@ -74,7 +74,9 @@ void context_stop(struct context *context)
     while (context->blocks)
         block_end(context->blocks);
     code_end_in(context);
-    physical_give(context->device, (simgpu_context_bytes() + GRANULE - 1) / GRANULE);
+    physical_give(context->device,
+                  (simgpu_context_bytes() + GRANULE - 1) / GRANULE + context->stack_granules);
+    context->stack_granules = 0;
     context->alive = false;
 }
 

@@ -114,10 +114,26 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, unsigned int limit)
     return CALL("cuCtxGetLimit", NEEDS_CONTEXT, get_limit(value, limit));
 }
 
+/* Every thread that can be resident has its stack in device memory; the default's is the context's own. */
+static CUresult resize_stacks(struct context *context, size_t bytes)
+{
+    size_t beyond = bytes > DEFAULT_STACK ? bytes - DEFAULT_STACK : 0;
+    uint64_t wanted = round_up(beyond * RESIDENT_THREADS, GRANULE) / GRANULE, had = context->stack_granules;
+    if (wanted > had && !physical_take(context->device, wanted - had))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (wanted < had)
+        physical_give(context->device, had - wanted);
+    context->stack_granules = wanted;
+    return CUDA_SUCCESS;
+}
+
 static CUresult set_limit(unsigned limit, size_t value)
 {
     if (limit >= CONTEXT_LIMITS)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    CUresult result = limit == CU_LIMIT_STACK_SIZE ? resize_stacks(context_current(), value) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
     context_current()->limits[limit] = value;
     return CUDA_SUCCESS;
 }

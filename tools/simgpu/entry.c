@@ -2,9 +2,10 @@
  * Beginning and end of every call, the configuration, and failures on demand.
  *
  * SIMGPU_DEVICES (1), SIMGPU_MEMORY (8G) and SIMGPU_CONTEXT (256M) per device, SIMGPU_SHARED (a file through
- * which processes share the devices' memory, see physical.c), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and
- * SIMGPU_FAIL, a list of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one)
- * does nothing and returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
+ * which processes share the devices' memory, see physical.c), SIMGPU_PIDS (what NVML adds to the numbers of
+ * processes, as seen from outside a container), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and SIMGPU_FAIL, a list
+ * of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one) does nothing and
+ * returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
  */
 #include "entry.h"
 
@@ -38,7 +39,7 @@ static struct failure failures[MAX_FAILURES];
 static atomic_int failure_count;
 static bool verbose;
 static uint64_t memory_bytes = 8ull << 30, context_bytes = 256ull << 20;
-static int devices_wanted = 1;
+static int devices_wanted = 1, pids_beyond;
 
 /* A number with an optional K, M, G or T; `otherwise` when it is none. */
 static uint64_t size_setting(const char *name, uint64_t otherwise)
@@ -93,6 +94,7 @@ static void configure(void)
     devices_wanted = (int)size_setting("SIMGPU_DEVICES", 1);
     if (devices_wanted > MAX_DEVICES)
         devices_wanted = MAX_DEVICES;
+    pids_beyond = (int)size_setting("SIMGPU_PIDS", 0);
     const char *text = getenv("SIMGPU_VERBOSE");
     verbose = text && *text && strcmp(text, "0") != 0;
     for (text = getenv("SIMGPU_FAIL"); text && *text;) {
@@ -111,6 +113,11 @@ uint64_t simgpu_memory_bytes(void)
 uint64_t simgpu_context_bytes(void)
 {
     return context_bytes;
+}
+
+int simgpu_pids(void)
+{
+    return pids_beyond;
 }
 
 int simgpu_device_count(void)

@@ -43,6 +43,7 @@ bool simgpu_verbose(void);
 uint64_t simgpu_memory_bytes(void);
 uint64_t simgpu_context_bytes(void);
 int simgpu_device_count(void);
+int simgpu_pids(void);
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "capture.h"
 #include "code.h"
@@ -98,10 +97,12 @@ static CUresult load(void **out, const void *image, enum handle_type type)
 
 static CUresult load_file(void **out, const char *path, enum handle_type type)
 {
-    struct stat file;
-    if (!path)
-        return CUDA_ERROR_INVALID_VALUE;
-    return stat(path, &file) ? CUDA_ERROR_FILE_NOT_FOUND : load_bytes(out, (uint64_t)file.st_size, type);
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    if (!file)
+        return path ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    long bytes = fseek(file, 0, SEEK_END) ? 0 : ftell(file);
+    fclose(file);
+    return load_bytes(out, bytes > 0 ? (uint64_t)bytes : 0, type);
 }
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path)

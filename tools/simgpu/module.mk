@@ -32,7 +32,7 @@ $(BUILD)/simgpu/got/libcuda.so.1: $(SIM_OBJECTS) $(OLD_LIBC_FILES)
 
 $(BUILD)/simgpu/libnvidia-ml.so.1: $(call objects,sim,$(sort $(wildcard tools/simgpu/nvml/*.c)))
 	@mkdir -p $(@D)
-	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic $^ -ldl -o $@
+	$(CC) -shared $(CFLAGS) $(SAN) $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -Wl,-Bsymbolic $^ -ldl -lpthread -o $@
 
 $(BUILD)/simgpu/libcuda.so: $(BUILD)/simgpu/libcuda.so.1
 	ln -sf libcuda.so.1 $@

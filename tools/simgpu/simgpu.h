@@ -14,11 +14,13 @@
 #include "cuda/abi.h"
 #include "extent.h"
 
-#define GRANULE        (2ull << 20)
-#define UNIT           512ull /* alignment of what shares a granule */
-#define GRANULE_UNITS  (GRANULE / UNIT)
-#define CONTEXT_LIMITS 8 /* of CUlimit, from 0 */
-#define MAX_DEVICES    16
+#define GRANULE          (2ull << 20)
+#define UNIT             512ull /* alignment of what shares a granule */
+#define GRANULE_UNITS    (GRANULE / UNIT)
+#define CONTEXT_LIMITS   8 /* of CUlimit, from 0 */
+#define DEFAULT_STACK    1024
+#define RESIDENT_THREADS (108 * 2048) /* multiprocessors, and threads of each: see device.c */
+#define MAX_DEVICES      16
 
 #define SIMGPU_DRIVER_VERSION 13000
 
@@ -208,7 +210,8 @@ struct context {
     unsigned references; /* cuCtxAttach */
     unsigned long long id;
     uint64_t limits[CONTEXT_LIMITS];
-    unsigned peers; /* a bit for each device whose memory it may use */
+    uint64_t stack_granules; /* for deeper stacks than the default */
+    unsigned peers;          /* a bit for each device whose memory it may use */
     struct block *blocks;
     struct handle *handles;
     struct small device_memory, managed_memory, pinned_memory, low_memory;

@@ -3,7 +3,9 @@
  * them, and what PyTorch asks of NVML besides, which is not supported. No driver need be initialised.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -18,19 +20,22 @@ struct nvmlDevice_st {
 };
 
 static struct nvmlDevice_st handles[SIMGPU_DEVICES_MAX];
-static _Atomic int references;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* covers these, which hold while in use */
+static int references;
+static void *driver;
 static simgpu_account *_Atomic account;
 
 static nvmlReturn_t initialise(void)
 {
-    if (!atomic_load(&account)) {
-        void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    pthread_mutex_lock(&lock);
+    if (references == 0) {
+        driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
         atomic_store(&account, driver ? (simgpu_account *)dlsym(driver, SIMGPU_ACCOUNT) : NULL);
     }
-    if (!atomic_load(&account))
-        return NVML_ERROR_DRIVER_NOT_LOADED;
-    atomic_fetch_add(&references, 1);
-    return NVML_SUCCESS;
+    bool found = atomic_load(&account) != NULL;
+    references += found;
+    pthread_mutex_unlock(&lock);
+    return found ? NVML_SUCCESS : NVML_ERROR_DRIVER_NOT_LOADED;
 }
 
 EXPORT nvmlReturn_t nvmlInit_v2(void)
@@ -46,18 +51,22 @@ EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 
 EXPORT nvmlReturn_t nvmlShutdown(void)
 {
-    if (atomic_load(&references) == 0)
-        return NVML_ERROR_UNINITIALIZED;
-    atomic_fetch_sub(&references, 1);
-    return NVML_SUCCESS;
+    pthread_mutex_lock(&lock);
+    bool was_in_use = references > 0;
+    if (was_in_use && --references == 0) {
+        atomic_store(&account, NULL);
+        dlclose(driver); /* a program may unload the driver, and load it again */
+    }
+    pthread_mutex_unlock(&lock);
+    return was_in_use ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 /* The device behind a handle or a number; NVML_SUCCESS when there is one. */
 static nvmlReturn_t look_at(int device, struct simgpu_account *figures)
 {
-    if (atomic_load(&references) == 0)
-        return NVML_ERROR_UNINITIALIZED;
     simgpu_account *ask = atomic_load(&account);
+    if (!ask)
+        return NVML_ERROR_UNINITIALIZED;
     return device >= 0 && device < SIMGPU_DEVICES_MAX && ask(device, figures) ? NVML_SUCCESS
                                                                               : NVML_ERROR_INVALID_ARGUMENT;
 }
