@@ -78,7 +78,8 @@ struct trace_header {
  *
  * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
  * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
- * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u, NAME u (a string), RANGE u.
+ * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u, NAME u (a string), RANGE u,
+ * COUNT u, DETAIL u.
  * ERROR and DEVICE are ints in 32 bits of two's complement.
  */
 enum trace_tag {

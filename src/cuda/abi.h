@@ -80,6 +80,16 @@ typedef enum CUctx_flags_enum {
     CU_CTX_FLAGS_MASK = 0xff
 } CUctx_flags;
 
+typedef enum CUlimit_enum {
+    CU_LIMIT_STACK_SIZE = 0,
+    CU_LIMIT_PRINTF_FIFO_SIZE = 1,
+    CU_LIMIT_MALLOC_HEAP_SIZE = 2
+} CUlimit;
+
+/* Enumerations that are only ever passed on. */
+typedef int CUjit_option;
+typedef int CUlibraryOption;
+
 typedef enum CUstream_flags_enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 } CUstream_flags;
 
 typedef enum CUevent_flags_enum {

@@ -24,6 +24,11 @@
     X(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CUdeviceptr address),               \
       (data, attribute, address))                                                                            \
     X(cuMemGetInfo_v2, (size_t * free_bytes, size_t * total_bytes), (free_bytes, total_bytes))               \
+    X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device), (bytes, device))                               \
+    X(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device), (uuid, device))                                     \
+    X(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), (uuid, device))                                  \
+    X(cuDeviceGetGraphMemAttribute, (CUdevice device, CUgraphMem_attribute attribute, void *value),          \
+      (device, attribute, value))                                                                            \
     X(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),                    \
       (base, bytes, address))                                                                                \
     X(cuMemGetAllocationPropertiesFromHandle,                                                                \

@@ -124,8 +124,8 @@ static void record_result(const struct allocation *allocation, int rc)
     } else if (rc != CUDA_SUCCESS) {
         record_failure(allocation, rc);
     } else {
-        record_allocation(allocation);
-        place_sample(allocation->device);
+        if (record_allocation(allocation))
+            device_sample(allocation->device, SAMPLE_ALLOCATION);
     }
 }
 

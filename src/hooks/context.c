@@ -23,11 +23,15 @@ struct known_context {
     _Atomic(CUcontext) handle; /* NULL: a free entry */
     _Atomic int device, kind, references;
     _Atomic uint32_t number;
+    /* What it has of the device itself, and as code; device_samples.h has the sums of all. */
+    _Atomic bool is_counted;
+    _Atomic int basis;
+    _Atomic int64_t bytes, code_bytes;
+    _Atomic int code_count, code_unmeasured;
 };
 
 static struct known_context contexts[CONTEXTS_MAX];
 static _Atomic int context_count; /* entries ever used */
-static _Atomic uint64_t sampled;  /* a bit for each device */
 
 static struct known_context *find(CUcontext handle)
 {
@@ -59,6 +63,11 @@ static void set(struct known_context *entry, const struct place *place)
     atomic_store_explicit(&entry->kind, place->kind, memory_order_relaxed);
     atomic_store_explicit(&entry->number, place->number, memory_order_relaxed);
     atomic_store_explicit(&entry->references, 1, memory_order_relaxed);
+    atomic_store_explicit(&entry->is_counted, false, memory_order_relaxed);
+    atomic_store_explicit(&entry->bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->code_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->code_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->code_unmeasured, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->handle, place->handle, memory_order_release);
 }
 
@@ -110,14 +119,18 @@ static CUcontext ask_primary(CUdevice device)
 
 static void add(CUcontext handle, CUdevice device, enum context_kind kind);
 
+static const struct device_change unmeasured = {.basis = BASIS_UNKNOWN};
+
 /* Memory of a green context belongs to the primary one, which a program may never have named. */
 static uint32_t number_for(CUcontext handle, CUdevice device, enum context_kind kind)
 {
     CUcontext owner = handle;
     if (kind == CONTEXT_GREEN && device != DEVICE_UNKNOWN) {
         owner = primary_of(device);
-        if (owner == NULL && (owner = ask_primary(device)) != NULL)
+        if (owner == NULL && (owner = ask_primary(device)) != NULL) {
             add(owner, device, CONTEXT_PRIMARY);
+            context_took(owner, device, unmeasured);
+        }
     }
     return recorder_context(owner != NULL ? owner : handle);
 }
@@ -134,8 +147,11 @@ static struct place learn(CUcontext handle, enum context_kind kind)
             place.kind = CONTEXT_PRIMARY;
     }
     place.number = number_for(handle, place.device, place.kind);
-    if (place.device != DEVICE_UNKNOWN)
+    if (place.device != DEVICE_UNKNOWN) {
         remember(&place);
+        if (kind != CONTEXT_GREEN)
+            context_took(handle, place.device, unmeasured);
+    }
     return place;
 }
 
@@ -189,19 +205,6 @@ void place_memory_info(size_t *free_bytes, size_t *total_bytes)
         ask_cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-void place_sample(int device)
-{
-    size_t free_bytes, total_bytes;
-    if (device < 0 || device >= 64 ||
-        (atomic_load_explicit(&sampled, memory_order_relaxed) >> device & 1) != 0 ||
-        place_current_device() != device)
-        return;
-    atomic_fetch_or_explicit(&sampled, UINT64_C(1) << device, memory_order_relaxed);
-    place_memory_info(&free_bytes, &total_bytes);
-    if (total_bytes != 0)
-        record_memory(device, free_bytes, total_bytes);
-}
-
 static void add(CUcontext handle, CUdevice device, enum context_kind kind)
 {
     struct place place = {
@@ -214,11 +217,77 @@ void context_created(CUcontext context, CUdevice device)
     add(context, device, CONTEXT_CREATED);
 }
 
-void context_is_primary(CUcontext context, CUdevice device)
+bool context_is_primary(CUcontext context, CUdevice device)
 {
     const struct known_context *known = find(context);
-    if (known == NULL || atomic_load_explicit(&known->kind, memory_order_relaxed) != CONTEXT_PRIMARY)
-        add(context, device, CONTEXT_PRIMARY);
+    if (known != NULL && atomic_load_explicit(&known->kind, memory_order_relaxed) == CONTEXT_PRIMARY)
+        return false;
+    add(context, device, CONTEXT_PRIMARY);
+    return true;
+}
+
+bool context_primary_is_active(CUdevice device)
+{
+    unsigned flags;
+    int active = 0;
+    return ask_cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+/* A context that there was no room to remember is not counted: nobody would know when it ends. */
+void context_took(CUcontext context, CUdevice device, struct device_change change)
+{
+    struct known_context *entry = context == NULL ? NULL : find(context);
+    if (entry == NULL || atomic_exchange(&entry->is_counted, true))
+        return;
+    atomic_store(&entry->basis, (int)change.basis);
+    atomic_fetch_add(&entry->bytes, change.bytes);
+    device_holds(device, EVENT_CONTEXTS, 1, change);
+}
+
+/* The entry of the current context, or for a green one of the primary that it is a part of. */
+static struct known_context *current_entry(void)
+{
+    struct place place = current();
+    CUcontext primary = place.kind == CONTEXT_GREEN ? primary_of(place.device) : NULL;
+    CUcontext handle = primary != NULL ? primary : place.handle;
+    return handle == NULL ? NULL : find(handle);
+}
+
+void context_grew(struct device_change change)
+{
+    struct known_context *entry = change.bytes == 0 ? NULL : current_entry();
+    if (entry == NULL)
+        return;
+    atomic_fetch_add(&entry->bytes, change.bytes);
+    device_holds(atomic_load(&entry->device), EVENT_CONTEXTS, 0, change);
+}
+
+void context_holds_code(int count, struct device_change change)
+{
+    struct known_context *entry = current_entry();
+    if (entry == NULL)
+        return;
+    atomic_fetch_add(&entry->code_bytes, change.bytes);
+    atomic_fetch_add(&entry->code_count, count);
+    if (change.basis == BASIS_UNKNOWN)
+        atomic_fetch_add(&entry->code_unmeasured, count);
+    device_holds(atomic_load(&entry->device), EVENT_CODE, count, change);
+}
+
+/* What it had goes with it. */
+static void give_back(struct known_context *entry)
+{
+    int device = atomic_load(&entry->device);
+    int count = atomic_exchange(&entry->code_count, 0), untold = atomic_exchange(&entry->code_unmeasured, 0);
+    struct device_change code = {BASIS_DEVICE, -atomic_exchange(&entry->code_bytes, 0)};
+    if (untold != 0)
+        device_holds(device, EVENT_CODE, -untold, unmeasured);
+    if (count != untold || code.bytes != 0)
+        device_holds(device, EVENT_CODE, untold - count, code);
+    if (atomic_exchange(&entry->is_counted, false))
+        device_holds(device, EVENT_CONTEXTS, -1,
+                     (struct device_change){(enum basis)atomic_load(&entry->basis),
+                                            -atomic_exchange(&entry->bytes, 0)});
 }
 
 void context_is_green(CUcontext context)
@@ -246,8 +315,11 @@ bool context_detaching(CUcontext context)
 
 void context_ended(CUcontext context)
 {
+    struct known_context *entry = context == NULL ? NULL : find(context);
     holds_context_ended(context);
     record_teardown(context);
+    if (entry != NULL)
+        give_back(entry);
     forget(context);
 }
 

@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "cuda/abi.h"
+#include "hooks/device_samples.h"
 #include "preload/recorder.h"
 
 #define DEVICE_UNKNOWN (-1)
@@ -29,17 +30,24 @@ void place_fill(struct allocation *allocation);
 /* The device of the current context; DEVICE_UNKNOWN without one. */
 int place_current_device(void);
 
-/* After an allocation on `device`: has the driver's own figures recorded, once for each device. */
-void place_sample(int device);
 /* The driver's figures for the current context's device; 0, 0 when it would not tell. */
 void place_memory_info(size_t *free_bytes, size_t *total_bytes);
 
 /* What the context hooks saw, each after the real call succeeded. */
 void context_created(CUcontext context, CUdevice device);
+/* … what it took, for which it gives back when it ends. */
+void context_took(CUcontext context, CUdevice device, struct device_change change);
+/* The current context's limits were set, which took that. */
+void context_grew(struct device_change change);
+/* So many modules and libraries more are loaded, which took that, in the current context. */
+void context_holds_code(int count, struct device_change change);
 void context_attached(CUcontext context);
 /* True when this takes the last reference. */
 bool context_detaching(CUcontext context);
-void context_is_primary(CUcontext context, CUdevice device);
+/* False when that was known. */
+bool context_is_primary(CUcontext context, CUdevice device);
+/* Whether a device's primary context is there already. */
+bool context_primary_is_active(CUdevice device);
 void context_is_green(CUcontext context);
 
 /*

@@ -2,25 +2,43 @@
 #include "hooks/call.h"
 #include "hooks/context.h"
 
-static void created(const struct call *call, CUresult rc, const CUcontext *context, CUdevice device)
+/* What a context takes is measured around its making. */
+static struct device_window making(const struct call *call, CUdevice device)
 {
-    if (call->acts && rc == CUDA_SUCCESS)
-        context_created(*context, device);
+    struct device_window window = {.device = DEVICE_UNKNOWN};
+    if (call->acts)
+        device_window_open(&window, device, true);
+    return window;
+}
+
+static void created(const struct call *call, CUresult rc, struct device_window *window,
+                    const CUcontext *context, CUdevice device)
+{
+    bool is_made = call->acts && rc == CUDA_SUCCESS;
+    if (is_made)
+        context_created(*context, device); /* it is current: who asks about it must know it */
+    struct device_change change = device_window_close(window);
+    if (!is_made)
+        return;
+    context_took(*context, device, change);
+    device_sample(device, SAMPLE_CONTEXT);
 }
 
 HOOK(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device))
 {
     FORWARD(cuCtxCreate);
+    struct device_window window = making(&call, device);
     CUresult rc = REAL(context, flags, device);
-    created(&call, rc, context, device);
+    created(&call, rc, &window, context, device);
     return call_end(&call, rc);
 }
 
 HOOK(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device))
 {
     FORWARD(cuCtxCreate_v2);
+    struct device_window window = making(&call, device);
     CUresult rc = REAL(context, flags, device);
-    created(&call, rc, context, device);
+    created(&call, rc, &window, context, device);
     return call_end(&call, rc);
 }
 
@@ -28,16 +46,18 @@ HOOK(cuCtxCreate_v3,
      (CUcontext * context, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice device))
 {
     FORWARD(cuCtxCreate_v3);
+    struct device_window window = making(&call, device);
     CUresult rc = REAL(context, params, count, flags, device);
-    created(&call, rc, context, device);
+    created(&call, rc, &window, context, device);
     return call_end(&call, rc);
 }
 
 HOOK(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *params, unsigned int flags, CUdevice device))
 {
     FORWARD(cuCtxCreate_v4);
+    struct device_window window = making(&call, device);
     CUresult rc = REAL(context, params, flags, device);
-    created(&call, rc, context, device);
+    created(&call, rc, &window, context, device);
     return call_end(&call, rc);
 }
 
@@ -87,9 +107,15 @@ HOOK(cuCtxDetach, (CUcontext context))
 HOOK(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))
 {
     FORWARD(cuDevicePrimaryCtxRetain);
+    struct device_window window = {.device = DEVICE_UNKNOWN};
+    if (call.acts && !context_primary_is_active(device))
+        window = making(&call, device);
     CUresult rc = REAL(context, device);
-    if (call.acts && rc == CUDA_SUCCESS)
-        context_is_primary(*context, device);
+    struct device_change change = device_window_close(&window);
+    if (call.acts && rc == CUDA_SUCCESS && context_is_primary(*context, device)) {
+        context_took(*context, device, change);
+        device_sample(device, SAMPLE_CONTEXT);
+    }
     return call_end(&call, rc);
 }
 
@@ -130,6 +156,20 @@ HOOK(cuDevicePrimaryCtxReset_v2, (CUdevice device))
     if (call.acts)
         context_primary_ending(device);
     CUresult rc = REAL(device);
+    return call_end(&call, rc);
+}
+
+/* Room for printf, for malloc in kernels, for deeper stacks. */
+HOOK(cuCtxSetLimit, (CUlimit limit, size_t value))
+{
+    FORWARD(cuCtxSetLimit);
+    struct device_window window = {.device = DEVICE_UNKNOWN};
+    if (call.acts && device_samples_affordable())
+        device_window_open(&window, place_current_device(), false);
+    CUresult rc = REAL(limit, value);
+    struct device_change change = device_window_close(&window);
+    if (call.acts && rc == CUDA_SUCCESS)
+        context_grew(change);
     return call_end(&call, rc);
 }
 

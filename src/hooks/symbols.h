@@ -45,8 +45,22 @@
     X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, LEGACY, DRIVER, context)            \
     X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, LEGACY, DRIVER, context)                    \
     X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, LEGACY, DRIVER, context)                \
+    X(cuCtxSetLimit, "cuCtxSetLimit", 3010, LEGACY, DRIVER, context)                                        \
     X(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, LEGACY, DRIVER, context)                               \
     X(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, LEGACY, DRIVER, context)                               \
+                                                                                                            \
+    X(cuModuleLoad, "cuModuleLoad", 2000, LEGACY, DRIVER, code)                                             \
+    X(cuModuleLoadData, "cuModuleLoadData", 2000, LEGACY, DRIVER, code)                                     \
+    X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, LEGACY, DRIVER, code)                                 \
+    X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, LEGACY, DRIVER, code)                           \
+    X(cuModuleUnload, "cuModuleUnload", 2000, LEGACY, DRIVER, code)                                         \
+    X(cuModuleGetFunction, "cuModuleGetFunction", 2000, LEGACY, DRIVER, code)                               \
+    X(cuLibraryLoadData, "cuLibraryLoadData", 12000, LEGACY, DRIVER, code)                                  \
+    X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, LEGACY, DRIVER, code)                          \
+    X(cuLibraryUnload, "cuLibraryUnload", 12000, LEGACY, DRIVER, code)                                      \
+    X(cuLibraryGetModule, "cuLibraryGetModule", 12000, LEGACY, DRIVER, code)                                \
+    X(cuKernelGetFunction, "cuKernelGetFunction", 12000, LEGACY, DRIVER, code)                              \
+    X(cuFuncLoad, "cuFuncLoad", 12040, LEGACY, DRIVER, code)                                                \
                                                                                                             \
     X(cuMemAlloc, "cuMemAlloc", 2000, LEGACY, DRIVER, plain)                                                \
     X(cuMemAlloc_v2, "cuMemAlloc", 3020, LEGACY, DRIVER, plain)                                             \

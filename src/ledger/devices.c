@@ -28,45 +28,82 @@ struct device_figures *ledger_reach_device(struct ledger *ledger, int device)
     return figures;
 }
 
-static void add_sample(struct device_figures *figures, const struct memory_sample *sample)
+uint64_t ledger_unused_in_pools(const struct ledger *ledger, int device)
 {
-    figures->latest = *sample;
-    if (figures->first.total_bytes == 0)
-        figures->first = *sample;
-    if (figures->fullest.total_bytes == 0 || sample->tracked_bytes > figures->fullest.tracked_bytes)
-        figures->fullest = *sample;
+    uint64_t unused = 0;
+    for (uint32_t i = 0; i < ledger->pools.count; i++) {
+        const struct pool_sample *pool = list_at(&ledger->pools, i);
+        if (pool->device == device)
+            unused += pool->reserved_bytes - pool->used_bytes;
+    }
+    return unused;
 }
 
-bool ledger_apply_figures(struct ledger *ledger, const struct event *event)
+/* Of a sample from before this process had anything, what it has by now is no part. */
+static void add_sample(const struct ledger *ledger, struct device_figures *figures, const struct event *event,
+                       enum sample_reason reason, uint64_t graph_bytes)
 {
-    struct device_figures *figures = ledger_reach_device(ledger, event->device);
-    if (figures == NULL)
-        return false;
+    struct memory_sample sample = {.device = figures->device,
+                                   .reason = reason,
+                                   .time_ns = event->time_ns,
+                                   .free_bytes = event->free_bytes,
+                                   .total_bytes = event->total_bytes};
+    if (reason == SAMPLE_START) {
+        sample.time_ns = 0;
+    } else {
+        sample.tracked_bytes = ledger_live_on(ledger, figures->device);
+        sample.context_bytes = figures->contexts.bytes;
+        sample.code_bytes = figures->code.bytes;
+        sample.pool_unused_bytes = ledger_unused_in_pools(ledger, figures->device);
+        sample.graph_bytes = graph_bytes;
+    }
+    figures->latest = figures->last[reason] = sample;
+    if (figures->first.total_bytes == 0)
+        figures->first = sample;
+    if (figures->fullest.total_bytes == 0 || sample.tracked_bytes > figures->fullest.tracked_bytes)
+        figures->fullest = sample;
+}
+
+static struct held held_of(const struct event *event)
+{
+    return (struct held){.count = event->count,
+                         .bytes = event->size,
+                         .basis = event->detail < BASIS_COUNT ? (enum basis)event->detail : BASIS_UNKNOWN};
+}
+
+static void apply_to_device(const struct ledger *ledger, struct device_figures *figures,
+                            const struct event *event)
+{
     switch (event->type) {
-    case EVENT_CONTEXT_MADE:
-        figures->contexts++;
-        figures->context_bytes += event->size;
+    case EVENT_CONTEXTS:
+        figures->contexts = held_of(event);
         break;
-    case EVENT_CODE_LOADED:
-        figures->code_loads++;
-        figures->code_bytes += event->size;
+    case EVENT_CODE:
+        figures->code = held_of(event);
         break;
     case EVENT_PROCESSES:
         figures->processes_ns = event->time_ns > 0 ? event->time_ns : 1;
         figures->own_bytes = event->size;
         figures->all_bytes = event->total_bytes;
         break;
-    default: {
-        struct memory_sample sample = {.device = event->device,
-                                       .time_ns = event->time_ns,
-                                       .free_bytes = event->free_bytes,
-                                       .total_bytes = event->total_bytes,
-                                       .tracked_bytes = ledger_live_on(ledger, event->device)};
-        add_sample(figures, &sample);
+    case EVENT_OOM: /* the driver told what was free, but nothing of graphs */
+        add_sample(ledger, figures, event, SAMPLE_OOM, figures->latest.graph_bytes);
+        break;
+    default:
+        add_sample(ledger, figures, event,
+                   event->detail < SAMPLE_REASON_COUNT ? (enum sample_reason)event->detail
+                                                       : SAMPLE_ALLOCATION,
+                   event->size);
         break;
     }
-    }
-    return true;
+}
+
+bool ledger_apply_figures(struct ledger *ledger, const struct event *event, int device)
+{
+    struct device_figures *figures = ledger_reach_device(ledger, device);
+    if (figures != NULL)
+        apply_to_device(ledger, figures, event);
+    return figures != NULL;
 }
 
 bool ledger_apply_pool(struct ledger *ledger, const struct event *event)

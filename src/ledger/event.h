@@ -24,7 +24,8 @@
       FIELD_SITE | FIELD_SIZE | FIELD_ERROR | FIELD_FREE_BYTES |                                             \
           FIELD_TOTAL_BYTES)       /* … and for want of memory */                                          \
     X(FOREIGN_FREE, 23, FIELD_KEY) /* a free, forwarded, of something never seen */                          \
-    X(MEMORY, 24, FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* what the driver says is free */    \
+    X(MEMORY, 24,                                                                                            \
+      FIELD_DEVICE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES) /* as SAMPLE; what recordings of 0.1.0 have */    \
     X(MAP, 40, FIELD_SITE | FIELD_KEY | FIELD_SIZE) /* memory of that site can be reached at that address */ \
     X(UNMAP, 41, FIELD_KEY)                         /* … and no longer */                                  \
     X(POOL, 42,                                                                                              \
@@ -34,11 +35,45 @@
     X(PHASE_BEGIN, 43, FIELD_NAME | FIELD_RANGE) /* from here the process is in a phase of that name … */  \
     X(PHASE_END, 44, FIELD_RANGE)                /* … to here; ranges are told apart by number */          \
     X(STEP, 45, FIELD_SIZE)                      /* a step of the program ended, the size-th */              \
-    X(CONTEXT_MADE, 46, FIELD_DEVICE | FIELD_SIZE) /* a context that took so much of the device */           \
-    X(CODE_LOADED, 47, FIELD_DEVICE | FIELD_SIZE)  /* a module or library that did */                        \
+    X(CONTEXTS, 46,                                                                                          \
+      FIELD_DEVICE | FIELD_SIZE | FIELD_COUNT |                                                              \
+          FIELD_DETAIL) /* contexts that live on a device, what they took (enum basis) */                    \
+    X(CODE, 47,                                                                                              \
+      FIELD_DEVICE | FIELD_SIZE | FIELD_COUNT | FIELD_DETAIL) /* the same of loaded modules and libraries */ \
     X(PROCESSES, 48,                                                                                         \
-      FIELD_DEVICE | FIELD_SIZE | FIELD_TOTAL_BYTES) /* NVML's: this process's bytes, and all processes' */  \
-    X(RESIZE, 49, FIELD_KEY | FIELD_SIZE)            /* memory behind a handle turns out to be that large */
+      FIELD_DEVICE | FIELD_SIZE |                                                                            \
+          FIELD_TOTAL_BYTES) /* NVML's: this process's bytes (0: not listed), and all processes' */          \
+    X(RESIZE, 49, FIELD_KEY | FIELD_SIZE) /* memory behind a handle turns out to be that large */            \
+    X(SAMPLE, 50,                                                                                            \
+      FIELD_DEVICE | FIELD_SIZE | FIELD_FREE_BYTES | FIELD_TOTAL_BYTES |                                     \
+          FIELD_DETAIL) /* what is free (enum sample_reason), and reserved for graphs (size) */
+
+/* When the driver was asked how much is free. X(symbol, name in JSON); the numbers are the recording's. */
+#define SAMPLE_REASONS(X)                                                                                    \
+    X(ALLOCATION, "allocation")                                                                              \
+    X(START, "start")     /* before this process had anything on the device */                               \
+    X(CONTEXT, "context") /* a context was made */                                                           \
+    X(CODE, "code")       /* a module or library was loaded */                                               \
+    X(OOM, "out_of_memory")                                                                                  \
+    X(EXIT, "exit")
+
+#define AS_REASON(symbol, name) SAMPLE_##symbol,
+enum sample_reason { SAMPLE_REASONS(AS_REASON) SAMPLE_REASON_COUNT };
+#undef AS_REASON
+
+/*
+ * How it is known what contexts, or code, took: by the difference that they made. X(symbol, name in JSON),
+ * the surest last; the numbers are the recording's.
+ */
+#define BASES(X)                                                                                             \
+    X(UNKNOWN, "unknown") /* it is not */                                                                    \
+    X(PART, "part")       /* of some it is not: they took this at least */                                   \
+    X(DEVICE, "device")   /* in what is free on the device: what others took meanwhile is in it */           \
+    X(PROCESS, "process") /* in what this process uses, by NVML */
+
+#define AS_BASIS(symbol, name) BASIS_##symbol,
+enum basis { BASES(AS_BASIS) BASIS_COUNT };
+#undef AS_BASIS
 
 enum event_field {
     FIELD_SITE = 1 << 0,
@@ -52,6 +87,8 @@ enum event_field {
     FIELD_DEVICE = 1 << 8,
     FIELD_NAME = 1 << 9,
     FIELD_RANGE = 1 << 10,
+    FIELD_COUNT = 1 << 11,
+    FIELD_DETAIL = 1 << 12,
 };
 
 #define AS_EVENT(symbol, code, fields) EVENT_##symbol = code,
@@ -117,6 +154,8 @@ struct event {
     uint64_t free_bytes, total_bytes;
     uint32_t name; /* a string of the catalog */
     uint32_t range;
+    uint32_t count;
+    uint32_t detail;
 };
 
 #endif

@@ -103,12 +103,12 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
 void ledger_answer_ooms(struct ledger *ledger, const struct site_record *site, uint64_t bytes,
                         uint64_t time_ns);
 
-/* devices.c: the driver's figures, and a memory pool's. False without room for another. */
-bool ledger_apply_figures(struct ledger *ledger, const struct event *event);
+/* devices.c: the driver's figures of a device, and a memory pool's. False without room for another. */
+bool ledger_apply_figures(struct ledger *ledger, const struct event *event, int device);
 bool ledger_apply_pool(struct ledger *ledger, const struct event *event);
 /* The device's, made where there are none; NULL without room. */
 struct device_figures *ledger_reach_device(struct ledger *ledger, int device);
-/* Living bytes of the driver layer's device memory. */
-uint64_t ledger_live_on(const struct ledger *ledger, int device);
+/* Reserved by a device's memory pools and in no block, as far as known. */
+uint64_t ledger_unused_in_pools(const struct ledger *ledger, int device);
 
 #endif

@@ -432,7 +432,12 @@ static bool apply_failed(struct ledger *ledger, const struct event *event)
         return false;
     site->failed++;
     count(site, &ledger->counters.failed_allocs, 1);
-    return event->type != EVENT_OOM || ledger_add_oom(ledger, event, site);
+    if (event->type != EVENT_OOM)
+        return true;
+    int device = site->space->is.device;
+    if (event->total_bytes > 0 && device >= 0)
+        ledger_apply_figures(ledger, event, device);
+    return ledger_add_oom(ledger, event, site);
 }
 
 bool ledger_apply(struct ledger *ledger, const struct event *event, struct block *ended)
@@ -462,10 +467,11 @@ bool ledger_apply(struct ledger *ledger, const struct event *event, struct block
         ledger->counters.foreign_frees++;
         return true;
     case EVENT_MEMORY:
-    case EVENT_CONTEXT_MADE:
-    case EVENT_CODE_LOADED:
+    case EVENT_SAMPLE:
+    case EVENT_CONTEXTS:
+    case EVENT_CODE:
     case EVENT_PROCESSES:
-        applied = ledger_apply_figures(ledger, event);
+        applied = ledger_apply_figures(ledger, event, event->device);
         break;
     case EVENT_POOL:
         applied = ledger_apply_pool(ledger, event);

@@ -97,11 +97,21 @@ struct pool_sample {
     uint64_t peak_reserved_bytes; /* of all samples */
 };
 
-/* The driver's own figures for one device. */
+/* The driver's own figures for one device, and what was known then of who has the rest. */
 struct memory_sample {
     int device;
+    enum sample_reason reason;
     uint64_t time_ns, free_bytes, total_bytes;
     uint64_t tracked_bytes; /* live then, in the driver layer's device space */
+    uint64_t context_bytes, code_bytes;
+    uint64_t pool_unused_bytes; /* reserved by memory pools and in no block */
+    uint64_t graph_bytes;       /* reserved for the memory of graphs */
+};
+
+/* What contexts, or code, have on a device. */
+struct held {
+    uint64_t count, bytes;
+    enum basis basis;
 };
 
 /* What is known of a device beyond blocks. Each sample's figures are of one moment. */
@@ -109,9 +119,9 @@ struct device_figures {
     int device;
     struct memory_sample first, latest; /* total_bytes is 0 where there is none */
     struct memory_sample fullest;       /* the one with most tracked bytes */
-    uint64_t contexts, context_bytes;   /* that were seen to take memory when they were made */
-    uint64_t code_loads, code_bytes;    /* modules and libraries that were */
-    /* NVML's: when, 0 for never; this process's bytes, and all processes'. */
+    struct memory_sample last[SAMPLE_REASON_COUNT];
+    struct held contexts, code;
+    /* NVML's: when, 0 for never; this process's bytes, 0 where it was not listed; and all processes'. */
     uint64_t processes_ns, own_bytes, all_bytes;
 };
 
@@ -196,6 +206,8 @@ const struct oom *ledger_oom(const struct ledger *ledger, size_t index);
 size_t ledger_memory_count(const struct ledger *ledger);
 const struct device_figures *ledger_device(const struct ledger *ledger, size_t index);
 const struct memory_sample *ledger_memory(const struct ledger *ledger, size_t index);
+/* Living bytes of the driver layer's device space. */
+uint64_t ledger_live_on(const struct ledger *ledger, int device);
 /* NULL when nothing is known of that device. */
 const struct device_figures *ledger_figures_of(const struct ledger *ledger, int device);
 /* One per pool: the latest. In the order they were first seen. */

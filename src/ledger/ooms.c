@@ -6,17 +6,6 @@
 #define OOM_SEGMENTS 8
 #define OOM_PINNERS  8
 
-static uint64_t unused_in_pools(const struct ledger *ledger, int device)
-{
-    uint64_t unused = 0;
-    for (uint32_t i = 0; i < ledger->pools.count; i++) {
-        const struct pool_sample *pool = list_at(&ledger->pools, i);
-        if (pool->device == device)
-            unused += pool->reserved_bytes - pool->used_bytes;
-    }
-    return unused;
-}
-
 static uint32_t count_holders(const struct ledger *ledger, const struct space_record *space)
 {
     uint32_t holders = 0;
@@ -69,7 +58,7 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
     if (device >= 0) {
         static const struct layout_limits limits = {.segments = OOM_SEGMENTS, .pinners = OOM_PINNERS};
         oom->driver_bytes = ledger_live_on(ledger, device);
-        oom->pool_unused_bytes = unused_in_pools(ledger, device);
+        oom->pool_unused_bytes = ledger_unused_in_pools(ledger, device);
         ledger_layouts(ledger, device, LAYOUT_NOW, &limits, ledger->arena, &oom->layouts, &oom->layout_count);
     }
     ledger->unanswered++;

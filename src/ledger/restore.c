@@ -111,37 +111,51 @@ static const char *restore_block(const struct item *item)
     return ledger_restore_block(item->ledger, &block, item->values[6]) == NULL ? out_of_place : NULL;
 }
 
-/* From `values` on: time, free, total, tracked bytes. */
-static struct memory_sample read_sample(int device, const uint64_t *values)
+/* From *values on, which moves behind it. False for a reason that there is none of. */
+static bool read_sample(const uint64_t **values, int device, struct memory_sample *sample)
 {
-    return (struct memory_sample){.device = device,
-                                  .time_ns = values[0],
-                                  .free_bytes = values[1],
-                                  .total_bytes = values[2],
-                                  .tracked_bytes = values[3]};
+    const uint64_t *of = *values;
+    *values += SAMPLE_VALUES;
+    *sample = (struct memory_sample){.device = device,
+                                     .reason = (enum sample_reason)of[0],
+                                     .time_ns = of[1],
+                                     .free_bytes = of[2],
+                                     .total_bytes = of[3],
+                                     .tracked_bytes = of[4],
+                                     .context_bytes = of[5],
+                                     .code_bytes = of[6],
+                                     .pool_unused_bytes = of[7],
+                                     .graph_bytes = of[8]};
+    return of[0] < SAMPLE_REASON_COUNT;
+}
+
+static struct held read_held(const uint64_t *values)
+{
+    return (struct held){.count = values[0], .bytes = values[1], .basis = (enum basis)values[2]};
 }
 
 static const char *restore_memory(const struct item *item)
 {
     const uint64_t *values = item->values;
-    if (!is_device(values[0]))
+    if (!is_device(values[0]) || values[3] >= BASIS_COUNT || values[6] >= BASIS_COUNT)
         return out_of_range;
     int device = device_of(values[0]);
     struct device_figures *figures = ledger_reach_device(item->ledger, device);
     if (figures == NULL)
         return no_memory;
     *figures = (struct device_figures){.device = device,
-                                       .latest = read_sample(device, values + 1),
-                                       .first = read_sample(device, values + 5),
-                                       .fullest = read_sample(device, values + 9),
-                                       .contexts = values[13],
-                                       .context_bytes = values[14],
-                                       .code_loads = values[15],
-                                       .code_bytes = values[16],
-                                       .processes_ns = values[17],
-                                       .own_bytes = values[18],
-                                       .all_bytes = values[19]};
-    return NULL;
+                                       .contexts = read_held(values + 1),
+                                       .code = read_held(values + 4),
+                                       .processes_ns = values[7],
+                                       .own_bytes = values[8],
+                                       .all_bytes = values[9]};
+    values += MEMORY_SAMPLES_AT;
+    bool good = read_sample(&values, device, &figures->first);
+    good &= read_sample(&values, device, &figures->latest);
+    good &= read_sample(&values, device, &figures->fullest);
+    for (int reason = 0; reason < SAMPLE_REASON_COUNT; reason++)
+        good &= read_sample(&values, device, &figures->last[reason]);
+    return good ? NULL : out_of_range;
 }
 
 static const char *restore_pool(const struct item *item)

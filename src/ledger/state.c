@@ -17,8 +17,8 @@ _Static_assert(sizeof(struct site_record) == 184, "a new field is to be saved an
 _Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct oom) == 120, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct memory_sample) == 40, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct device_figures) == 184, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct memory_sample) == 72, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct device_figures) == 728, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct pool_sample) == 56, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct segment) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct fullest) == 88, "a new field is to be saved and restored");
@@ -26,7 +26,8 @@ _Static_assert(sizeof(struct ledger_space) == 104, "a new field is to be saved a
 _Static_assert(sizeof(struct summits) == 40, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct program_phase) == 80, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct phase_site) == 24, "a new field is to be saved and restored");
-_Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4, "the longest item fits");
+_Static_assert(LEDGER_STATE_VALUES_MAX >= HISTORY_CELLS + 4 && LEDGER_STATE_VALUES_MAX >= MEMORY_VALUES,
+               "the longest item fits");
 
 /* Where items go. */
 struct saving {
@@ -155,18 +156,39 @@ static void save_blocks(const struct saving *saving)
     }
 }
 
+static uint64_t *put_sample(uint64_t *at, const struct memory_sample *sample)
+{
+    const uint64_t values[SAMPLE_VALUES] = {
+        sample->reason,      sample->time_ns,           sample->free_bytes,
+        sample->total_bytes, sample->tracked_bytes,     sample->context_bytes,
+        sample->code_bytes,  sample->pool_unused_bytes, sample->graph_bytes};
+    memcpy(at, values, sizeof values);
+    return at + SAMPLE_VALUES;
+}
+
+static void save_device(const struct saving *saving, const struct device_figures *device)
+{
+    uint64_t values[MEMORY_VALUES] = {device_value(device->device),
+                                      device->contexts.count,
+                                      device->contexts.bytes,
+                                      device->contexts.basis,
+                                      device->code.count,
+                                      device->code.bytes,
+                                      device->code.basis,
+                                      device->processes_ns,
+                                      device->own_bytes,
+                                      device->all_bytes};
+    uint64_t *at = put_sample(values + MEMORY_SAMPLES_AT, &device->first);
+    at = put_sample(put_sample(at, &device->latest), &device->fullest);
+    for (int reason = 0; reason < SAMPLE_REASON_COUNT; reason++)
+        at = put_sample(at, &device->last[reason]);
+    saving->put(saving->arg, STATE_MEMORY, values, MEMORY_VALUES);
+}
+
 static void save_samples(const struct saving *saving)
 {
-    for (size_t i = 0; i < ledger_memory_count(saving->ledger); i++) {
-        const struct device_figures *device = ledger_device(saving->ledger, i);
-        const struct memory_sample *latest = &device->latest, *first = &device->first,
-                                   *fullest = &device->fullest;
-        PUT(saving, MEMORY, device_value(device->device), latest->time_ns, latest->free_bytes,
-            latest->total_bytes, latest->tracked_bytes, first->time_ns, first->free_bytes, first->total_bytes,
-            first->tracked_bytes, fullest->time_ns, fullest->free_bytes, fullest->total_bytes,
-            fullest->tracked_bytes, device->contexts, device->context_bytes, device->code_loads,
-            device->code_bytes, device->processes_ns, device->own_bytes, device->all_bytes);
-    }
+    for (size_t i = 0; i < ledger_memory_count(saving->ledger); i++)
+        save_device(saving, ledger_device(saving->ledger, i));
     for (size_t i = 0; i < ledger_pool_count(saving->ledger); i++) {
         const struct pool_sample *pool = ledger_pool(saving->ledger, i);
         PUT(saving, POOL, pool->handle, device_value(pool->device), pool->time_ns, pool->reserved_bytes,

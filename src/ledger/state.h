@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "ledger/event.h"
+
 struct block_entry;
 struct ledger;
 struct segment;
@@ -24,8 +26,9 @@ struct summits;
  *   bytes and blocks at the peak of all devices, when its only block ended
  * - HISTORY: site, origin, width_log2, the number of its last cell, then its cells
  * - BLOCK: key, size, born, site, context, references, birth; the oldest first
- * - MEMORY: device; latest, first and fullest sample, each time, free, total, tracked bytes; contexts and
- *   their bytes, loads of code and their bytes; NVML's time, own and all bytes
+ * - MEMORY: device; of its contexts and of its code count, bytes and basis; NVML's time, own and all bytes;
+ *   the first, the latest and the fullest sample, and the last of each reason: struct memory_sample without
+ *   its device
  * - POOL: handle, device, time, reserved, used, threshold, peak reserved bytes
  * - OOM: time, site, error (32 bits), requested, free, total, live, unused pool bytes, shares, layouts,
  *   driver's bytes, time of the answer, freed and ended bytes
@@ -80,6 +83,11 @@ struct summits;
 #define AS_STATE(symbol, code) STATE_##symbol = code,
 enum ledger_state_kind { LEDGER_STATES(AS_STATE) };
 #undef AS_STATE
+
+/* Of a MEMORY: where its samples begin, the values of one, and of all. */
+#define MEMORY_SAMPLES_AT 10
+#define SAMPLE_VALUES     9
+#define MEMORY_VALUES     (MEMORY_SAMPLES_AT + (3 + SAMPLE_REASON_COUNT) * SAMPLE_VALUES)
 
 #define LEDGER_STATE_VALUES_MAX 128 /* of one item */
 #define SUMMITS_AT_ONCE         60

@@ -71,6 +71,12 @@ static bool set_quiet(struct config *config, const char *text)
     return true;
 }
 
+static bool set_nvml(struct config *config, const char *text)
+{
+    config->nvml = read_flag(text);
+    return true;
+}
+
 static bool set_report(struct config *config, const char *text)
 {
     bool is_text = false, is_json = false, is_none = strcmp(text, "none") == 0;
@@ -186,6 +192,7 @@ static const struct {
 } variables[] = {
     {"GPUMEMTRACE_DISABLE", set_disabled, "", ""},
     {"GPUMEMTRACE_QUIET", set_quiet, "", ""},
+    {"GPUMEMTRACE_NVML", set_nvml, "", ""},
     {"GPUMEMTRACE_REPORT", set_report, "none or a list of text and json", "text,json"},
     {"GPUMEMTRACE_STACKS", set_stacks, "mixed, python, native or none", "mixed"},
     {"GPUMEMTRACE_DEPTH", set_depth, "a number from 1 to 1024", "64"},
@@ -210,7 +217,8 @@ static void read_rank(struct config *config)
 
 void config_read(struct config *config)
 {
-    *config = (struct config){.report_text = true,
+    *config = (struct config){.nvml = true,
+                              .report_text = true,
                               .report_json = true,
                               .stacks = CAPTURE_MIXED,
                               .depth = CAPTURE_DEPTH_DEFAULT,

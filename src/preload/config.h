@@ -16,6 +16,7 @@
 
 struct config {
     bool disabled, quiet;
+    bool nvml; /* may be loaded */
     bool report_text, report_json;
     enum capture_mode stacks;
     uint32_t depth;

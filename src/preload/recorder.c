@@ -187,10 +187,20 @@ static void place_in_driver_block(struct allocation *allocation, struct event *e
     event->context = around.context;
 }
 
-/* An event of a site: an allocation, or one that was refused. */
-static void record_at_site(const struct allocation *allocation, struct event *event)
+/* Under the lock, after an allocation. */
+static bool is_time_to_sample(const struct allocation *allocation, const struct event *event)
+{
+    int device = allocation->device;
+    return event->type == EVENT_ALLOC && allocation->space == SPACE_DEVICE && device >= 0 &&
+           device < SAMPLED_DEVICES && family_infos[allocation->family].layer == LAYER_DRIVER &&
+           sampling_due(&preload.sampling[device], event->time_ns, ledger_live_on(preload.ledger, device));
+}
+
+/* An event of a site: an allocation, or one that was refused. True: the driver may be asked again. */
+static bool record_at_site(const struct allocation *allocation, struct event *event)
 {
     struct allocation placed = *allocation;
+    bool due = false;
     int kept = errno;
     if (begin_if_idle()) {
         uint32_t stack = take_stack();
@@ -202,20 +212,22 @@ static void record_at_site(const struct allocation *allocation, struct event *ev
                     place_in_driver_block(&placed, event);
                 event->site = site_of(&placed, stack);
                 apply(event, NULL); /* without a site it counts as dropped */
+                due = is_time_to_sample(&placed, event);
             }
             preload_unlock();
         }
     }
     errno = kept;
+    return due;
 }
 
-void record_allocation(const struct allocation *allocation)
+bool record_allocation(const struct allocation *allocation)
 {
     struct event event = {.type = EVENT_ALLOC,
                           .key = block_key(allocation->key_space, allocation->key),
                           .size = allocation->size,
                           .context = allocation->context};
-    record_at_site(allocation, &event);
+    return record_at_site(allocation, &event);
 }
 
 void record_failure(const struct allocation *allocation, int error)
@@ -326,11 +338,53 @@ void record_unmap(uint64_t address)
     record_plain(&event, NULL);
 }
 
-void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes)
+bool record_sample(int device, enum sample_reason reason, const struct driver_figures *figures)
+{
+    struct event event = {.type = EVENT_SAMPLE,
+                          .device = device,
+                          .size = figures->graph_bytes,
+                          .free_bytes = figures->free_bytes,
+                          .total_bytes = figures->total_bytes,
+                          .detail = reason};
+    bool recorded = record_plain(&event, NULL);
+    if (recorded && device >= 0 && device < SAMPLED_DEVICES && preload_lock()) {
+        sampling_took(&preload.sampling[device], event.time_ns, figures->took_ns);
+        preload_unlock();
+    }
+    return recorded;
+}
+
+bool record_held(enum event_type of, int device, const struct held *held)
+{
+    struct event event = {.type = of,
+                          .device = device,
+                          .size = held->bytes,
+                          .count = held->count < UINT32_MAX ? (uint32_t)held->count : UINT32_MAX,
+                          .detail = held->basis};
+    return record_plain(&event, NULL);
+}
+
+bool record_processes(int device, uint64_t own_bytes, uint64_t all_bytes)
 {
     struct event event = {
-        .type = EVENT_MEMORY, .device = device, .free_bytes = free_bytes, .total_bytes = total_bytes};
-    record_plain(&event, NULL);
+        .type = EVENT_PROCESSES, .device = device, .size = own_bytes, .total_bytes = all_bytes};
+    return record_plain(&event, NULL);
+}
+
+bool recorder_may_use_nvml(void)
+{
+    return preload.config.nvml;
+}
+
+uint64_t recorder_tracked(int device)
+{
+    uint64_t tracked = 0;
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING && preload_lock()) {
+        if (preload.ledger != NULL)
+            tracked = ledger_live_on(preload.ledger, device);
+        preload_unlock();
+    }
+    return tracked;
 }
 
 void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t used_bytes,

@@ -36,8 +36,9 @@ void hook_leave(void);
 
 /* After the real call returned success. A block of a framework's allocator is recorded with that allocator's
  * lock held; its space, device and context become those of the driver's block around it, where there is one.
+ * True when this is a moment to ask the driver how much of the allocation's device is free (sampling.h).
  */
-void record_allocation(const struct allocation *allocation);
+bool record_allocation(const struct allocation *allocation);
 /* After it returned an error; `key` is ignored. Pass free and total only for an error that means "no memory",
  * as the driver tells them (0, 0 when it would not). */
 void record_failure(const struct allocation *allocation, int error);
@@ -68,8 +69,21 @@ uint32_t recorder_context(const void *context);
  * recorded in. */
 void record_teardown(const void *context);
 
-/* The driver's own figures for a device. */
-void record_memory(int device, uint64_t free_bytes, uint64_t total_bytes);
+/* The driver's own figures for a device. False when nothing is recorded yet, or any more. */
+struct driver_figures {
+    uint64_t free_bytes, total_bytes;
+    uint64_t graph_bytes; /* reserved for the memory of graphs */
+    uint64_t took_ns;     /* to ask for them */
+};
+bool record_sample(int device, enum sample_reason reason, const struct driver_figures *figures);
+/* What contexts (EVENT_CONTEXTS), or code (EVENT_CODE), have on a device from now on. False as above. */
+bool record_held(enum event_type of, int device, const struct held *held);
+/* NVML's figures: what this process uses, 0 when it is not listed, and all processes. False as above. */
+bool record_processes(int device, uint64_t own_bytes, uint64_t all_bytes);
+/* Whether the user lets us load NVML. */
+bool recorder_may_use_nvml(void);
+/* What is tracked on a device: living bytes of the driver layer's device space. */
+uint64_t recorder_tracked(int device);
 /* … for a memory pool; device -1 for one of host memory. */
 void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t used_bytes,
                  uint64_t threshold_bytes);

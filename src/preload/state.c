@@ -95,6 +95,7 @@ void preload_reset(void)
     preload.site_cache = NULL;
     preload.stem[0] = '\0';
     preload.context_count = 0;
+    memset(preload.sampling, 0, sizeof preload.sampling);
     atomic_store(&preload.context_slots, 0);
     preload.process = (struct process_info){0};
     preload.process_strings = NULL;

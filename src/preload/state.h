@@ -20,6 +20,7 @@
 #include "catalog/catalog.h"
 #include "ledger/ledger.h"
 #include "preload/config.h"
+#include "preload/sampling.h"
 #include "trace/process_info.h"
 #include "trace/writer.h"
 
@@ -77,6 +78,7 @@ struct preload {
     struct frame_entry *frames;
     struct site_cache_line *site_cache;
     uint32_t context_count; /* ids given out */
+    struct sampling sampling[SAMPLED_DEVICES];
     /* Outlive preload_reset(): what capture could not have, a child cannot have either. */
     char notes[NOTES_MAX][NOTE_BYTES];
     uint32_t note_count;

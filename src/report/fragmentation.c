@@ -13,6 +13,7 @@ struct extent {
     uint64_t first, last;
     uint64_t bytes;
     int device;
+    bool is_pooled;
 };
 
 struct gathering {
@@ -38,7 +39,8 @@ static bool see_block(const struct block *block, void *arg)
         if (__builtin_add_overflow(address, block->size - 1, &end))
             end = UINT64_MAX;
         gathering->extents[gathering->count] =
-            (struct extent){address / GRANULE, end / GRANULE, block->size, site->key->device};
+            (struct extent){address / GRANULE, end / GRANULE, block->size, site->key->device,
+                            site->key->family == FAMILY_POOL};
     }
     gathering->count++;
     return true;
@@ -53,24 +55,55 @@ static int compare_extents(const void *left, const void *right, const void *cont
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* One device's extents, in order of `first`. Blocks without an address (handles, arrays) are counted as they
- * are: nobody outside the driver knows their granules. */
-static void measure(struct fragmentation *row, const struct extent *extents, size_t count)
+struct footprint {
+    uint64_t granules, bytes; /* that the blocks touch, and that they have */
+};
+
+/* Of one device's extents, in order of `first`; with or without those in pools, whose granules are their own.
+ */
+static struct footprint measure(int device, bool with_pools, const struct extent *extents, size_t count)
 {
-    uint64_t granules = 0, addressed = 0, next = 0; /* the first granule not counted yet */
+    struct footprint footprint = {0, 0};
+    uint64_t next = 0; /* the first granule not counted yet */
     for (size_t i = 0; i < count; i++) {
-        if (extents[i].device != row->device)
+        if (extents[i].device != device || (extents[i].is_pooled && !with_pools))
             continue;
-        addressed += extents[i].bytes;
+        footprint.bytes += extents[i].bytes;
         uint64_t first = extents[i].first > next ? extents[i].first : next;
         if (extents[i].last < first)
             continue;
-        granules += extents[i].last - first + 1;
+        footprint.granules += extents[i].last - first + 1;
         next = extents[i].last + 1;
     }
-    uint64_t elsewhere = row->live_bytes > addressed ? row->live_bytes - addressed : 0;
-    row->footprint_bytes = granules * row->granule_bytes + elsewhere;
-    row->waste_bytes = row->footprint_bytes > row->live_bytes ? row->footprint_bytes - row->live_bytes : 0;
+    return footprint;
+}
+
+static uint64_t less(uint64_t from, uint64_t what)
+{
+    return from > what ? from - what : 0;
+}
+
+static uint64_t used_in_pools(const struct report *report, int device)
+{
+    uint64_t used = 0;
+    for (size_t i = 0; i < ledger_pool_count(report->input->ledger); i++) {
+        const struct pool_sample *pool = ledger_pool(report->input->ledger, i);
+        used += pool->device == device ? pool->used_bytes : 0;
+    }
+    return used;
+}
+
+/* Blocks without an address (handles, arrays) are counted as they are: nobody outside the driver knows their
+ * granules. */
+static void fill(const struct report *report, struct fragmentation *row, const struct extent *extents,
+                 size_t count)
+{
+    struct footprint all = measure(row->device, true, extents, count);
+    struct footprint unpooled = measure(row->device, false, extents, count);
+    row->footprint_bytes = all.granules * row->granule_bytes + less(row->live_bytes, all.bytes);
+    row->waste_bytes = less(row->footprint_bytes, row->live_bytes);
+    row->unpooled_waste_bytes = less(unpooled.granules * row->granule_bytes, unpooled.bytes);
+    row->pool_rounding_bytes = less(used_in_pools(report, row->device), all.bytes - unpooled.bytes);
 }
 
 static bool add_rows(struct report *report, const struct extent *extents, size_t count)
@@ -87,7 +120,7 @@ static bool add_rows(struct report *report, const struct extent *extents, size_t
         row->device = space->device;
         row->granule_bytes = GRANULE;
         row->live_bytes = space->totals.live_bytes;
-        measure(row, extents, count);
+        fill(report, row, extents, count);
     }
     return true;
 }

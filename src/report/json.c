@@ -288,25 +288,6 @@ static void write_phases(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
-void json_memory_map(struct json *json, const struct report *report)
-{
-    emit_open(json, "memory_map", '[');
-    for (size_t i = 0; i < report->memory_count; i++) {
-        const struct device_memory *row = &report->memory[i];
-        emit_break(json);
-        emit_open(json, NULL, '{');
-        emit_ordinal(json, "device", row->sample->device);
-        emit_u64(json, "time_ns", row->sample->time_ns);
-        emit_known(json, "total_bytes", row->sample->total_bytes > 0, row->sample->total_bytes);
-        emit_known(json, "free_bytes", row->sample->total_bytes > 0, row->sample->free_bytes);
-        emit_u64(json, "tracked_bytes", row->tracked_bytes);
-        emit_null(json, "context_bytes");
-        emit_known(json, "untracked_bytes", row->untracked_known, row->untracked_bytes);
-        emit_close(json, '}');
-    }
-    emit_close(json, ']');
-}
-
 void json_notes(struct json *json, const struct report *report)
 {
     emit_open(json, "notes", '[');

@@ -166,6 +166,8 @@ struct fragmentation {
     uint64_t live_bytes;      /* owned blocks in device space */
     uint64_t footprint_bytes; /* the granules that they touch */
     uint64_t waste_bytes;
+    uint64_t unpooled_waste_bytes; /* of it, of memory that comes from no pool */
+    uint64_t pool_rounding_bytes;  /* what pools call used beyond the blocks that live in them */
     size_t pool_count;
     const struct pool_sample **pools;
     size_t layout_count, peak_layout_count;
@@ -231,10 +233,16 @@ struct out_of_memory {
     const char *advice;  /* what to try; NULL: nothing to say */
 };
 
+/* Who has the memory of one device. */
 struct device_memory {
-    const struct memory_sample *sample;
-    uint64_t tracked_bytes; /* live in device space at the end */
-    bool untracked_known;   /* false when the sample is older than the last allocation */
+    const struct device_figures *figures;
+    const struct memory_sample *sample; /* the last; no figures where its total is 0 */
+    uint64_t tracked_bytes;             /* live in device space at the end */
+    bool is_current;                    /* the sample is of the end: what follows from it is known */
+    bool context_known, code_known, others_known;
+    bool was_cut; /* the parts measured came to more than there was */
+    /* Parts of what is used beyond tracked_bytes; those not known are in the last one. */
+    uint64_t pool_unused_bytes, graph_bytes, context_bytes, code_bytes, rounding_bytes, others_bytes;
     uint64_t untracked_bytes;
 };
 
@@ -314,6 +322,9 @@ bool report_find_falls(struct report *report, struct peak *peak);
 /* oom_verdict.c: fills in everything from `releasable_bytes` on but the outcome. `before` is the one before
  * it, or NULL. False: memory ran out. */
 bool report_judge_oom(struct report *report, struct out_of_memory *row, const struct out_of_memory *before);
+
+/* memory_map.c: in use at a moment, and in none of the parts that a sample tells. */
+uint64_t report_rest_of(const struct memory_sample *sample);
 
 /* allocators.c: a framework's allocator by the id of its name. */
 struct allocator_words {

@@ -42,7 +42,10 @@ static uint64_t used_at_start(const struct report *report, int device)
 {
     const struct device_figures *figures = ledger_figures_of(report->input->ledger, device);
     const struct memory_sample *first = figures ? &figures->first : NULL;
-    return first ? less(first->total_bytes, first->free_bytes + first->tracked_bytes) : 0;
+    if (!first)
+        return 0;
+    uint64_t own = first->reason == SAMPLE_START ? figures->contexts.bytes : 0; /* made since then */
+    return less(first->total_bytes, first->free_bytes + first->tracked_bytes) + own;
 }
 
 /* A framework asks the driver for more than was asked of it, a whole segment: the refusal of that comes just

@@ -179,5 +179,6 @@ void report_write_text(const struct report *report, const struct report_text_opt
     text_every_oom(&text);
     text_every_peak(&text);
     text_every_layout(&text);
+    text_memory_map(&text);
     text_rest(&text);
 }

@@ -45,6 +45,10 @@ int text_floor_lines(const struct report *report); /* that text_floor() is going
 void text_upper_floors(struct text *text, const struct fragmentation *row, int column);
 int text_upper_floors_lines(const struct report *report, const struct fragmentation *row, int column);
 
+/* What text_floor() says of who has a device's memory, if anything: a sentence, from `column` on. */
+void text_memory(struct text *text, const struct device_memory *row, int column);
+int text_memory_lines(const struct report *report, const struct device_memory *row, int column);
+
 /* The details' parts. */
 void text_every_growth(struct text *text);
 void text_every_suppression(struct text *text);
@@ -53,6 +57,7 @@ void text_sites(struct text *text);
 void text_every_oom(struct text *text);
 void text_every_peak(struct text *text);
 void text_every_layout(struct text *text);
+void text_memory_map(struct text *text);
 void text_rest(struct text *text);
 /* One site's stack as a traceback, most recent call last. */
 void text_stack(struct text *text, const struct report_site *site);

@@ -35,21 +35,6 @@ static void say_fragmentation(struct words *words, const struct fragmentation *r
     words_add(words, ") lost");
 }
 
-static void say_memory(struct words *words, const struct device_memory *row)
-{
-    words_add(words, "Device %d: ", row->sample->device);
-    words_size(words, row->sample->free_bytes);
-    words_add(words, " of ");
-    words_size(words, row->sample->total_bytes);
-    words_add(words, " free at ");
-    words_time(words, row->sample->time_ns);
-    words_add(words, "; ");
-    words_size(words, row->tracked_bytes);
-    words_add(words, " tracked here, ");
-    words_size(words, row->untracked_bytes);
-    words_add(words, " not");
-}
-
 static size_t shown_devices(const struct text *text, size_t count)
 {
     return text->options.full || count < DEVICES_SHOWN ? count : DEVICES_SHOWN;
@@ -70,14 +55,8 @@ static void say_devices(struct text *text)
         }
         text_upper_floors(text, row, COLUMN);
     }
-    for (size_t i = 0; i < shown_devices(text, report->memory_count); i++) {
-        if (!report->memory[i].untracked_known) /* figures of the start are no answer at the end */
-            continue;
-        words_add(&words, "The driver");
-        words_column(&words, COLUMN);
-        say_memory(&words, &report->memory[i]);
-        text_line(text, &words);
-    }
+    for (size_t i = 0; i < shown_devices(text, report->memory_count); i++)
+        text_memory(text, &report->memory[i], COLUMN);
 }
 
 static size_t first_notes(const struct report *report)
@@ -92,7 +71,7 @@ int text_floor_lines(const struct report *report)
     for (size_t at = 0, shown = 0; shown < DEVICES_SHOWN && (row = row_to_tell(report, &at)); shown++)
         lines += (row->live_bytes > 0) + text_upper_floors_lines(report, row, COLUMN);
     for (size_t i = 0; i < report->memory_count && i < DEVICES_SHOWN; i++)
-        lines += report->memory[i].untracked_known;
+        lines += text_memory_lines(report, &report->memory[i], COLUMN);
     for (size_t i = 0; i < first_notes(report); i++)
         lines += text_wrapped_lines(COLUMN, report->notes[i]);
     return lines;

@@ -266,7 +266,7 @@ static bool get_key(struct reading *reading, struct event *event)
 
 static bool get_event_fields(struct reading *reading, struct event *event, unsigned fields)
 {
-    uint64_t context = 0, error = 0, device = 0, range = 0;
+    uint64_t context = 0, error = 0, device = 0, range = 0, count = 0, detail = 0;
     uint32_t sites = catalog_site_count(reading->recording->catalog);
     if ((fields & FIELD_SITE) && !get_id(reading, sites, &event->site))
         return false;
@@ -291,10 +291,16 @@ static bool get_event_fields(struct reading *reading, struct event *event, unsig
         return false;
     if ((fields & FIELD_RANGE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &range))
         return false;
+    if ((fields & FIELD_COUNT) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &count))
+        return false;
+    if ((fields & FIELD_DETAIL) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &detail))
+        return false;
     event->context = (uint32_t)context;
     event->error = (int32_t)error;
     event->device = (int32_t)device;
     event->range = (uint32_t)range;
+    event->count = (uint32_t)count;
+    event->detail = (uint32_t)detail;
     return true;
 }
 

@@ -200,6 +200,10 @@ static uint8_t *put_fields(struct trace_writer *writer, uint8_t *at, const struc
         at = varint_put(at, event->name);
     if (fields & FIELD_RANGE)
         at = varint_put(at, event->range);
+    if (fields & FIELD_COUNT)
+        at = varint_put(at, event->count);
+    if (fields & FIELD_DETAIL)
+        at = varint_put(at, event->detail);
     return at;
 }
 

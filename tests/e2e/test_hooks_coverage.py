@@ -35,7 +35,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
     r"(Tex|Surf)\w+|(Create|Destroy)(Texture|Surface)Object|TensorMap\w+|CreateChannelDesc|TexRef\w+":
         "views of memory that something else holds",
     r"Launch\w*|StreamAttachMemAsync|MemAttach\w+|FuncLoad|FuncSetAttribute|InitDevice": "uses memory, keeps none of its own",
-    r"(Library|Module|Link)\w+": "code and its variables: the driver does not tell their size",
+    r"Link\w+|(Library|Module)Enumerate\w+": "about code on the host, or names what is loaded",
     r"Graphics\w+": "memory of OpenGL or Direct3D, mapped for a while and never freed by CUDA",
     r"(Import|Destroy)ExternalMemory": "holds nothing itself; what is mapped from it is hooked, and lives on",
     r"GraphAdd(BatchMemOp|ChildGraph|Empty|EventRecord|EventWait|ExternalSemaphores\w+|Host|Kernel|Memcpy|Memset)Node\w*|"
@@ -49,7 +49,7 @@ LEFT_OUT = [(re.compile(rf"cu(da)?({pattern})(_v\d+)?(_pts[zd])?$"), reason) for
     r"MemHostGetDevicePointer|HostGet\w+": "asks",
 }.items()]
 # Runtime names that need no hook: what they do is seen in the driver, and nothing in a report is called after them.
-SEEN_IN_DRIVER = re.compile(r"cuda(DeviceReset|GraphAddMemFreeNode|Graph(Instantiate\w*|Destroy|ExecDestroy)|"
+SEEN_IN_DRIVER = re.compile(r"cuda(DeviceReset|Library(Load\w+|Unload)|GraphAddMemFreeNode|Graph(Instantiate\w*|Destroy|ExecDestroy)|"
                             r"StreamEndCapture|MemPool(Create|Destroy|TrimTo))(_ptsz)?$")
 
 

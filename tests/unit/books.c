@@ -243,6 +243,35 @@ static void assert_phases_equal(const struct ledger *left, const struct ledger *
     assert_int_equal(ledger_steps(left), ledger_steps(right));
 }
 
+/* Samples of reasons that there was none of are all zero, but for the device of the first three. */
+static void assert_samples_equal(const struct memory_sample *left, const struct memory_sample *right)
+{
+    if (left->total_bytes != 0 || right->total_bytes != 0)
+        assert_memory_equal(left, right, sizeof *left);
+}
+
+static void assert_held_equal(const struct held *left, const struct held *right)
+{
+    assert_int_equal(left->count, right->count);
+    assert_int_equal(left->bytes, right->bytes);
+    assert_int_equal(left->basis, right->basis);
+}
+
+void assert_figures_equal(const struct device_figures *left, const struct device_figures *right)
+{
+    assert_int_equal(left->device, right->device);
+    assert_held_equal(&left->contexts, &right->contexts);
+    assert_held_equal(&left->code, &right->code);
+    assert_int_equal(left->processes_ns, right->processes_ns);
+    assert_int_equal(left->own_bytes, right->own_bytes);
+    assert_int_equal(left->all_bytes, right->all_bytes);
+    assert_samples_equal(&left->first, &right->first);
+    assert_samples_equal(&left->latest, &right->latest);
+    assert_samples_equal(&left->fullest, &right->fullest);
+    for (int reason = 0; reason < SAMPLE_REASON_COUNT; reason++)
+        assert_samples_equal(&left->last[reason], &right->last[reason]);
+}
+
 void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *left,
                           const struct ledger *right)
 {
@@ -265,12 +294,8 @@ void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *le
     assert_phases_equal(left, right);
     assert_int_equal(ledger_memory_count(left), ledger_memory_count(right));
     for (size_t i = 0; i < ledger_memory_count(left); i++) {
-        const struct memory_sample *one = ledger_memory(left, i), *other = ledger_memory(right, i);
-        assert_int_equal(one->device, other->device);
-        assert_int_equal(one->time_ns, other->time_ns);
-        assert_int_equal(one->free_bytes, other->free_bytes);
-        assert_int_equal(one->total_bytes, other->total_bytes);
-        assert_int_equal(one->tracked_bytes, other->tracked_bytes);
+        assert_memory_equal(ledger_memory(left, i), ledger_memory(right, i), sizeof(struct memory_sample));
+        assert_figures_equal(ledger_device(left, i), ledger_device(right, i));
     }
     assert_int_equal(ledger_pool_count(left), ledger_pool_count(right));
     for (size_t i = 0; i < ledger_pool_count(left); i++) {

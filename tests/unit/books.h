@@ -37,6 +37,8 @@ bool trace_books_apply(struct trace_books *books, const struct event *event, str
 /* A trace_put_everything of the books that `arg` points to. */
 void trace_books_put_everything(struct trace_writer *writer, void *arg);
 
+/* Fails the test unless all that is known of a device is the same. */
+void assert_figures_equal(const struct device_figures *left, const struct device_figures *right);
 /* Fails the test unless every answer of one pair is also the other's. */
 void assert_catalogs_equal(const struct catalog *left, const struct catalog *right);
 void assert_ledgers_equal(const struct catalog *catalog, const struct ledger *left,

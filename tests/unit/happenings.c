@@ -62,10 +62,25 @@ static struct event take_back(const struct block *block)
                           .born_ns = block->born_ns};
 }
 
+static void about_a_device(struct happenings *happenings, struct event *event)
+{
+    unsigned fields = event_fields(event->type);
+    event->device = (int32_t)random_below(&happenings->seed, 3);
+    if (fields & FIELD_SIZE)
+        event->size = some_size(happenings);
+    if (fields & FIELD_COUNT)
+        event->count = (uint32_t)random_below(&happenings->seed, 5);
+    if (fields & FIELD_DETAIL)
+        event->detail = (uint32_t)random_below(
+            &happenings->seed, event->type == EVENT_SAMPLE ? SAMPLE_REASON_COUNT : BASIS_COUNT);
+}
+
 static struct event choose(struct happenings *happenings)
 {
     uint64_t dice = random_below(&happenings->seed, 100);
-    struct event event = {.type = EVENT_MEMORY};
+    static const enum event_type of_devices[] = {EVENT_MEMORY,   EVENT_SAMPLE, EVENT_SAMPLE,
+                                                 EVENT_CONTEXTS, EVENT_CODE,   EVENT_PROCESSES};
+    struct event event = {.type = of_devices[random_below(&happenings->seed, COUNT_OF(of_devices))]};
     if (dice < 42) {
         event = (struct event){.type = EVENT_ALLOC, .site = some_site(happenings)};
         event.key = some_key(happenings);
@@ -91,12 +106,13 @@ static struct event choose(struct happenings *happenings)
         event.size = some_size(happenings);
         event.error = event.type == EVENT_OOM ? 2 : 1;
     } else {
-        event.device = (int32_t)random_below(&happenings->seed, 3);
+        about_a_device(happenings, &event);
     }
-    if (event.type == EVENT_OOM || event.type == EVENT_MEMORY) {
+    unsigned fields = event_fields(event.type);
+    if (fields & FIELD_TOTAL_BYTES)
         event.total_bytes = (uint64_t)80 << 30;
+    if (fields & FIELD_FREE_BYTES)
         event.free_bytes = random_below(&happenings->seed, event.total_bytes);
-    }
     event.time_ns = some_time(happenings);
     return event;
 }

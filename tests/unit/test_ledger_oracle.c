@@ -32,7 +32,8 @@ struct naive {
     struct totals whole; /* of device memory of the driver layer, all devices together: live and peak */
     size_t space_count;
     struct ledger_counters counters;
-    struct memory_sample memory[3];
+    struct device_figures devices[3];
+    bool is_known[3]; /* of devices: that anything was said of */
     struct oom ooms[LEDGER_OOMS_MAX];
     struct share shares[LEDGER_OOMS_MAX][HAPPENINGS_SITES];
     size_t oom_count;
@@ -250,6 +251,32 @@ static uint64_t tracked_on(int device)
     return bytes;
 }
 
+static int device_asked(const struct event *event)
+{
+    return naive.sites[event->site].space->is.device;
+}
+
+/* What was there before this process was, nothing of it is a part of. */
+static void sample(int number, const struct event *event, enum sample_reason reason, uint64_t graph_bytes)
+{
+    struct device_figures *device = &naive.devices[number];
+    bool at_start = reason == SAMPLE_START;
+    struct memory_sample taken = {.device = number,
+                                  .reason = reason,
+                                  .time_ns = at_start ? 0 : event->time_ns,
+                                  .free_bytes = event->free_bytes,
+                                  .total_bytes = event->total_bytes,
+                                  .tracked_bytes = at_start ? 0 : tracked_on(number),
+                                  .context_bytes = at_start ? 0 : device->contexts.bytes,
+                                  .code_bytes = at_start ? 0 : device->code.bytes,
+                                  .graph_bytes = at_start ? 0 : graph_bytes};
+    if (device->first.total_bytes == 0)
+        device->first = taken;
+    if (device->fullest.total_bytes == 0 || taken.tracked_bytes > device->fullest.tracked_bytes)
+        device->fullest = taken;
+    device->latest = device->last[reason] = taken;
+}
+
 static void apply_naively(const struct event *event)
 {
     struct block *there = find(event->key);
@@ -273,12 +300,27 @@ static void apply_naively(const struct event *event)
         refuse(event);
     } else if (event->type == EVENT_FOREIGN_FREE) {
         naive.counters.foreign_frees++;
+    } else if (event->type == EVENT_CONTEXTS) {
+        naive.devices[event->device].contexts =
+            (struct held){event->count, event->size, (enum basis)event->detail};
+    } else if (event->type == EVENT_CODE) {
+        naive.devices[event->device].code =
+            (struct held){event->count, event->size, (enum basis)event->detail};
+    } else if (event->type == EVENT_PROCESSES) {
+        struct device_figures *device = &naive.devices[event->device];
+        device->processes_ns = event->time_ns > 0 ? event->time_ns : 1;
+        device->own_bytes = event->size;
+        device->all_bytes = event->total_bytes;
+    } else if (event->type == EVENT_SAMPLE) {
+        sample(event->device, event, (enum sample_reason)event->detail, event->size);
     } else if (event->type == EVENT_MEMORY) {
-        naive.memory[event->device] = (struct memory_sample){.device = event->device,
-                                                             .time_ns = event->time_ns,
-                                                             .free_bytes = event->free_bytes,
-                                                             .total_bytes = event->total_bytes,
-                                                             .tracked_bytes = tracked_on(event->device)};
+        sample(event->device, event, SAMPLE_ALLOCATION, 0);
+    }
+    if (event_fields(event->type) & FIELD_DEVICE)
+        naive.is_known[event->device] = true;
+    if (event->type == EVENT_OOM && device_asked(event) >= 0) {
+        naive.is_known[device_asked(event)] = true;
+        sample(device_asked(event), event, SAMPLE_OOM, naive.devices[device_asked(event)].latest.graph_bytes);
     }
     add_up(event->time_ns);
 }
@@ -379,14 +421,12 @@ static void check_ooms_and_memory(const struct ledger *ledger)
                     oom->live_bytes == expected->live_bytes);
     }
     for (size_t i = 0; i < ledger_memory_count(ledger); i++) {
-        const struct memory_sample *sample = ledger_memory(ledger, i);
-        const struct memory_sample *expected = &naive.memory[sample->device];
-        assert_true(sample->time_ns == expected->time_ns && sample->free_bytes == expected->free_bytes &&
-                    sample->total_bytes == expected->total_bytes &&
-                    sample->tracked_bytes == expected->tracked_bytes);
+        const struct device_figures *found = ledger_device(ledger, i);
+        naive.devices[found->device].device = found->device;
+        assert_figures_equal(found, &naive.devices[found->device]);
     }
-    for (size_t i = 0; i < COUNT_OF(naive.memory); i++)
-        devices += naive.memory[i].total_bytes != 0;
+    for (size_t i = 0; i < COUNT_OF(naive.devices); i++)
+        devices += naive.is_known[i];
     assert_int_equal(ledger_memory_count(ledger), devices);
 }
 

@@ -148,7 +148,7 @@ static void test_nothing_is_made_before_the_first_allocation(void **state)
     struct stat status;
     assert_false(record_free(KEY_ADDRESS, 1, &ended));
     assert_false(record_retain(KEY_HANDLE, 1));
-    record_memory(0, 1, 2);
+    record_sample(0, SAMPLE_ALLOCATION, &(struct driver_figures){.free_bytes = 1, .total_bytes = 2});
     record_teardown(&status);
     assert_int_equal(preload.phase, PHASE_IDLE);
     assert_int_equal(preload.arena.mapped_bytes, 0);
@@ -237,11 +237,14 @@ static void test_frees_retains_and_refusals_reach_the_books(void **state)
     struct allocation refused = device_block(0, 999);
     record_failure(&refused, 1);
     record_out_of_memory(&refused, 2, 5, 80);
-    record_memory(1, 30, 80);
+    record_sample(1, SAMPLE_EXIT, &(struct driver_figures){.free_bytes = 30, .total_bytes = 80});
     assert_true(counters()->allocs == 2 && counters()->frees == 1 && counters()->foreign_frees == 2 &&
                 counters()->failed_allocs == 2);
     assert_int_equal(ledger_oom(preload.ledger, 0)->live_bytes, 10);
-    assert_int_equal(ledger_memory(preload.ledger, 0)->device, 1);
+    assert_int_equal(ledger_memory(preload.ledger, 0)->device, 0);
+    assert_int_equal(ledger_memory(preload.ledger, 0)->reason, SAMPLE_OOM);
+    assert_int_equal(ledger_memory(preload.ledger, 1)->device, 1);
+    assert_int_equal(ledger_memory(preload.ledger, 1)->reason, SAMPLE_EXIT);
     check_recording(&recording);
     recording_release(&recording);
 }
@@ -280,7 +283,7 @@ static void test_errno_is_the_programs_own(void **state)
     record_free(KEY_ADDRESS, 1, &ended);
     record_unfree(&ended);
     record_retain(KEY_ADDRESS, 1);
-    record_memory(0, 1, 2);
+    record_sample(0, SAMPLE_ALLOCATION, &(struct driver_figures){.free_bytes = 1, .total_bytes = 2});
     record_teardown(&ended);
     recorder_prepare();
     recorder_modules_changed();

@@ -39,7 +39,13 @@ static const struct {
      "s:verdict"},
     {"ooms.0.sites.0", "i:site i:bytes i:blocks"},
     {"memory_map.0",
-     "i:device i?:total_bytes i?:free_bytes i:tracked_bytes i?:context_bytes i?:untracked_bytes"},
+     "i:device i?:total_bytes i?:free_bytes i:tracked_bytes i?:context_bytes i?:untracked_bytes "
+     "i:contexts s:context_basis i?:modules_bytes i:modules s:modules_basis i?:pool_unused_bytes "
+     "i?:graph_bytes i?:granule_waste_bytes i?:process_bytes i?:other_processes_bytes b:cut_to_fit "
+     "a:samples"},
+    {"memory_map.0.samples.0",
+     "s:reason i:time_ns i:total_bytes i:free_bytes i:tracked_bytes i:context_bytes i:modules_bytes "
+     "i:pool_unused_bytes i:graph_bytes i:rest_bytes"},
 };
 
 static bool has_type(const json_t *value, const char *type)

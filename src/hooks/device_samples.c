@@ -1,0 +1,295 @@
+/* Sampling devices (device_samples.h). Lock-free: totals are sums, and a sum that is recorded a moment late
+ * is recorded again. */
+#include "hooks/device_samples.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hooks/ask.h"
+#include "hooks/context.h"
+#include "hooks/nvml.h"
+#include "hooks/pool_samples.h"
+#include "preload/recorder.h"
+
+#define DEVICES_MAX 64
+
+/* Time for questions around loading code: this at once, and a part of the run beyond. */
+#define SPEND_NS   UINT64_C(20000000)
+#define SPEND_PART 256
+
+int __cxa_atexit(void (*function)(void *), void *arg, void *dso_handle);
+
+/* What contexts, or code, have. */
+struct total {
+    _Atomic int64_t count, bytes;
+    _Atomic int unmeasured;
+    _Atomic int basis; /* the least sure of those that were measured */
+    _Atomic bool is_news;
+};
+
+struct device {
+    struct total contexts, code;
+    _Atomic uint64_t start_total, start_free; /* before the first context; 0: not known */
+    _Atomic bool started;
+};
+
+/* Whether the process that NVML lists by our number is this one. In a container numbers are not what they are
+ * outside; ours appears in the list with our first context. */
+enum { NOT_KNOWN_YET, IS_OURS, IS_ANOTHERS };
+
+static struct device devices[DEVICES_MAX];
+static _Atomic int number;
+static _Atomic uint64_t first_ns, spent_ns;
+static _Atomic pid_t exit_pid; /* whose end is to be told of */
+
+static struct device *device_of(int device)
+{
+    return device >= 0 && device < DEVICES_MAX ? &devices[device] : NULL;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool device_samples_affordable(void)
+{
+    uint64_t none = 0, now = now_ns();
+    atomic_compare_exchange_strong(&first_ns, &none, now);
+    uint64_t ran = now - atomic_load_explicit(&first_ns, memory_order_relaxed);
+    return atomic_load_explicit(&spent_ns, memory_order_relaxed) <= SPEND_NS + ran / SPEND_PART;
+}
+
+/* ---- windows ---- */
+
+static uint64_t total_of(int device)
+{
+    size_t total = 0;
+    return ask_cuDeviceTotalMem_v2(&total, device) == CUDA_SUCCESS ? total : 0;
+}
+
+static uint64_t less(uint64_t from, uint64_t what)
+{
+    return from > what ? from - what : 0;
+}
+
+static void note_start(int device, uint64_t free_bytes)
+{
+    struct device *state = device_of(device);
+    if (state == NULL || atomic_exchange(&state->started, true))
+        return;
+    atomic_store(&state->start_total, total_of(device));
+    atomic_store(&state->start_free, free_bytes);
+}
+
+static void look(const struct device_window *window, struct usage *usage)
+{
+    struct nvml_figures figures;
+    size_t free_bytes = 0, total_bytes = 0;
+    *usage = (struct usage){0};
+    if (window->has_nvml && nvml_ask(window->device, &figures)) {
+        usage->known[BY_NVML] = true;
+        usage->used_bytes[BY_NVML] = less(total_of(window->device), figures.free_bytes);
+        usage->known[BY_PROCESS] = figures.processes_known;
+        usage->used_bytes[BY_PROCESS] = figures.own_bytes;
+    } else if (place_current_device() == window->device) {
+        place_memory_info(&free_bytes, &total_bytes);
+        usage->known[BY_DRIVER] = total_bytes != 0;
+        usage->used_bytes[BY_DRIVER] = less(total_bytes, free_bytes);
+    }
+}
+
+void device_window_open(struct device_window *window, int device, bool asks_nvml)
+{
+    *window = (struct device_window){.device = DEVICE_UNKNOWN};
+    const struct device *state = device_of(device);
+    if (state == NULL)
+        return;
+    uint64_t begun_ns = now_ns();
+    window->device = device;
+    window->has_nvml = asks_nvml && nvml_open();
+    window->tracked_bytes = recorder_tracked(device);
+    look(window, &window->before);
+    bool is_first = atomic_load(&state->contexts.count) == 0;
+    int none = NOT_KNOWN_YET;
+    if (is_first && window->before.used_bytes[BY_PROCESS] > 0)
+        atomic_compare_exchange_strong(&number, &none, IS_ANOTHERS);
+    if (is_first && window->before.known[BY_NVML])
+        note_start(device, less(total_of(device), window->before.used_bytes[BY_NVML]));
+    window->took_ns = now_ns() - begun_ns;
+}
+
+struct device_change device_window_close(struct device_window *window)
+{
+    struct device_change change = {.basis = BASIS_UNKNOWN};
+    struct usage after;
+    if (window->device == DEVICE_UNKNOWN)
+        return change;
+    uint64_t begun_ns = now_ns();
+    look(window, &after);
+    int64_t allocated = (int64_t)(recorder_tracked(window->device) - window->tracked_bytes);
+    int none = NOT_KNOWN_YET;
+    if (window->before.known[BY_PROCESS] && after.used_bytes[BY_PROCESS] > 0)
+        atomic_compare_exchange_strong(&number, &none, IS_OURS);
+    after.known[BY_PROCESS] &= atomic_load(&number) == IS_OURS;
+    for (int by = 0; by < MEASURE_COUNT && change.basis == BASIS_UNKNOWN; by++) {
+        if (!window->before.known[by] || !after.known[by])
+            continue;
+        change.basis = by == BY_PROCESS ? BASIS_PROCESS : BASIS_DEVICE;
+        change.bytes = (int64_t)(after.used_bytes[by] - window->before.used_bytes[by]) - allocated;
+    }
+    if (window->has_nvml)
+        nvml_close();
+    else
+        atomic_fetch_add_explicit(&spent_ns, window->took_ns + now_ns() - begun_ns, memory_order_relaxed);
+    window->device = DEVICE_UNKNOWN;
+    return change;
+}
+
+/* ---- totals ---- */
+
+static struct held held_of(const struct total *total)
+{
+    int64_t count = atomic_load(&total->count), bytes = atomic_load(&total->bytes);
+    int unmeasured = atomic_load(&total->unmeasured);
+    struct held held = {.count = count > 0 ? (uint64_t)count : 0,
+                        .bytes = bytes > 0 ? (uint64_t)bytes : 0,
+                        .basis = (enum basis)atomic_load(&total->basis)};
+    if (unmeasured > 0)
+        held.basis = held.bytes > 0 ? BASIS_PART : BASIS_UNKNOWN;
+    return held;
+}
+
+static void record_total(int device, enum event_type of, struct total *total)
+{
+    struct held held = held_of(total);
+    if (atomic_exchange(&total->is_news, false) && !record_held(of, device, &held))
+        atomic_store(&total->is_news, true);
+}
+
+static void lower_basis(struct total *total, enum basis basis)
+{
+    int known = atomic_load(&total->basis);
+    while ((known == BASIS_UNKNOWN || known > (int)basis) &&
+           !atomic_compare_exchange_weak(&total->basis, &known, (int)basis))
+        ;
+}
+
+void device_holds(int device, enum event_type of, int count, struct device_change change)
+{
+    struct device *state = device_of(device);
+    if (state == NULL)
+        return;
+    struct total *total = of == EVENT_CONTEXTS ? &state->contexts : &state->code;
+    atomic_fetch_add(&total->count, count);
+    atomic_fetch_add(&total->bytes, change.bytes);
+    if (change.basis == BASIS_UNKNOWN)
+        atomic_fetch_add(&total->unmeasured, count);
+    else
+        lower_basis(total, change.basis);
+    atomic_store(&total->is_news, true);
+    record_total(device, of, total);
+}
+
+/* ---- samples ---- */
+
+static void record_start(int device, struct device *state)
+{
+    struct driver_figures figures = {.free_bytes = atomic_load(&state->start_free)};
+    figures.total_bytes = atomic_exchange(&state->start_total, 0);
+    if (figures.total_bytes != 0 && !record_sample(device, SAMPLE_START, &figures))
+        atomic_store(&state->start_total, figures.total_bytes);
+}
+
+static uint64_t graph_bytes_on(int device)
+{
+    cuuint64_t reserved = 0;
+    return ask_cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+                   CUDA_SUCCESS
+               ? reserved
+               : 0;
+}
+
+/* False: the driver would not tell, or the current context is another device's. */
+static bool ask_driver(int device, struct driver_figures *figures)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    uint64_t begun_ns = now_ns();
+    if (place_current_device() != device)
+        return false;
+    place_memory_info(&free_bytes, &total_bytes);
+    *figures = (struct driver_figures){.free_bytes = free_bytes, .total_bytes = total_bytes};
+    figures->graph_bytes = total_bytes != 0 ? graph_bytes_on(device) : 0;
+    figures->took_ns = now_ns() - begun_ns;
+    return total_bytes != 0;
+}
+
+static void sample_at_exit(void *ignored);
+
+/* Runs before the driver ends itself, since it is registered after the driver was initialised. */
+static void see_to_the_exit(void)
+{
+    pid_t none = 0;
+    if (atomic_compare_exchange_strong(&exit_pid, &none, getpid()))
+        __cxa_atexit(sample_at_exit, NULL, NULL);
+}
+
+static void record_news(int device)
+{
+    struct device *state = device_of(device);
+    if (state == NULL)
+        return;
+    record_start(device, state);
+    record_total(device, EVENT_CONTEXTS, &state->contexts);
+    record_total(device, EVENT_CODE, &state->code);
+}
+
+void device_sample(int device, enum sample_reason reason)
+{
+    struct driver_figures figures;
+    record_news(device);
+    if (ask_driver(device, &figures) && record_sample(device, reason, &figures))
+        see_to_the_exit();
+}
+
+/* ---- the exit ---- */
+
+static void sample_last(int device, bool has_nvml)
+{
+    struct driver_figures figures;
+    struct nvml_figures nvml = {0};
+    bool told = has_nvml && nvml_ask(device, &nvml);
+    record_news(device);
+    if (told && nvml.processes_known)
+        record_processes(device, atomic_load(&number) == IS_OURS ? nvml.own_bytes : 0, nvml.all_bytes);
+    if (!ask_driver(device, &figures)) {
+        figures =
+            (struct driver_figures){.free_bytes = nvml.free_bytes, .graph_bytes = graph_bytes_on(device)};
+        figures.total_bytes = told ? total_of(device) : 0;
+    }
+    if (figures.total_bytes != 0)
+        record_sample(device, SAMPLE_EXIT, &figures);
+}
+
+/* Not in a child, which has no driver, nor where exit() was called from inside a hooked call. */
+static void sample_at_exit(void *ignored)
+{
+    (void)ignored;
+    if (atomic_load(&exit_pid) != getpid())
+        return;
+    if (hook_enter()) {
+        bool has_nvml = nvml_open();
+        pool_samples_take();
+        for (int i = 0; i < DEVICES_MAX; i++)
+            if (atomic_load(&devices[i].contexts.count) > 0)
+                sample_last(i, has_nvml);
+        if (has_nvml)
+            nvml_close();
+    }
+    hook_leave();
+}
