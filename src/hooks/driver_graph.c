@@ -82,6 +82,17 @@ HOOK(cuGraphAddNode_v2, (CUgraphNode * node, CUgraph graph, const CUgraphNode *d
     return call_end(&call, rc);
 }
 
+HOOK(cuGraphAddNode_v3, (CUgraphNode * node, CUgraph graph, const CUgraphNode *dependencies,
+                         const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params))
+{
+    struct freeing freeing;
+    FORWARD(cuGraphAddNode_v3);
+    before_node(&call, &freeing, params);
+    CUresult rc = REAL(node, graph, dependencies, edges, count, params);
+    after_node(&call, rc, &freeing, graph, params);
+    return call_end(&call, rc);
+}
+
 HOOK(cuGraphDestroy, (CUgraph graph))
 {
     struct graph_ending ending;

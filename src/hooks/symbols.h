@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 /* The newest CUDA version whose names and signatures the table was checked against. */
-#define SYMBOLS_CUDA_VERSION 13000
+#define SYMBOLS_CUDA_VERSION 13050
 
 /* clang-format off */
 #define DRIVER_SYMBOLS(X)                                                                                   \
@@ -97,7 +97,9 @@
     X(cuMemMapArrayAsync_ptsz, "cuMemMapArrayAsync", 11010, PER_THREAD, DRIVER, vmm)                        \
     X(cuMulticastCreate, "cuMulticastCreate", 12010, LEGACY, DRIVER, vmm)                                   \
     X(cuMulticastBindMem, "cuMulticastBindMem", 12010, LEGACY, DRIVER, vmm)                                 \
+    X(cuMulticastBindMem_v2, "cuMulticastBindMem", 13010, LEGACY, DRIVER, vmm)                              \
     X(cuMulticastBindAddr, "cuMulticastBindAddr", 12010, LEGACY, DRIVER, vmm)                               \
+    X(cuMulticastBindAddr_v2, "cuMulticastBindAddr", 13010, LEGACY, DRIVER, vmm)                            \
     X(cuMulticastUnbind, "cuMulticastUnbind", 12010, LEGACY, DRIVER, vmm)                                   \
                                                                                                             \
     X(cuArrayCreate, "cuArrayCreate", 2000, LEGACY, DRIVER, array)                                          \
@@ -112,6 +114,7 @@
     X(cuGraphAddMemFreeNode, "cuGraphAddMemFreeNode", 11040, LEGACY, DRIVER, graph)                         \
     X(cuGraphAddNode, "cuGraphAddNode", 12020, LEGACY, DRIVER, graph)                                       \
     X(cuGraphAddNode_v2, "cuGraphAddNode", 12030, LEGACY, DRIVER, graph)                                    \
+    X(cuGraphAddNode_v3, "cuGraphAddNode", 13040, LEGACY, DRIVER, graph)                                    \
     X(cuGraphDestroy, "cuGraphDestroy", 10000, LEGACY, DRIVER, graph)                                       \
     X(cuGraphInstantiate, "cuGraphInstantiate", 10000, LEGACY, DRIVER, graph)                               \
     X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, LEGACY, DRIVER, graph)                            \
