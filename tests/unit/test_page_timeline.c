@@ -254,6 +254,65 @@ static void test_what_was_alive_before_the_recording_begins_is_in_it(void **stat
     finish();
 }
 
+static void happen(const struct event *event)
+{
+    timeline_see(&run.recording, event, run.timeline);
+    assert_true(ledger_apply(run.recording.ledger, event, NULL));
+    run.recording.process.duration_ns = event->time_ns;
+}
+
+/* Every stretch that the phase was open in, at any time of it. */
+static void expect_open(uint32_t number, const uint64_t (*periods)[2], size_t count)
+{
+    const struct timeline_phase *phase = timeline_phase(run.timeline, number);
+    uint64_t width = timeline_width_ns(run.timeline);
+    assert_non_null(phase);
+    assert_int_equal(phase->number, number);
+    for (uint64_t cell = 0; cell < TIMELINE_CELLS; cell++) {
+        bool open = false;
+        for (size_t i = 0; i < count; i++)
+            open |= cell >= periods[i][0] / width && cell <= periods[i][1] / width;
+        assert_int_equal(phase->cells[cell / 64] >> cell % 64 & 1, open);
+    }
+}
+
+static void test_phases_are_open_where_they_were(void **state)
+{
+    (void)state;
+    /* Of one range inside another of the same name, the outer counts; the last one never ends. */
+    static const struct {
+        uint64_t us;
+        enum event_type type;
+        const char *name;
+        uint32_t range;
+    } steps[] = {
+        {5, EVENT_PHASE_BEGIN, "epoch", 1},  {20, EVENT_PHASE_BEGIN, "step", 2},
+        {25, EVENT_PHASE_END, "", 2},        {100, EVENT_PHASE_BEGIN, "epoch", 3},
+        {300, EVENT_PHASE_END, "", 3},       {400, EVENT_PHASE_END, "", 1},
+        {500, EVENT_PHASE_BEGIN, "step", 4}, {501, EVENT_PHASE_END, "", 4},
+        {600, EVENT_PHASE_BEGIN, "step", 5},
+    };
+    static const uint64_t epochs[][2] = {{5000, 400000}};
+    for (uint64_t pause_us = 0; pause_us < 100000;
+         pause_us = 10 * pause_us + 99) { /* without and with merges */
+        start(50);
+        for (size_t i = 0; i < COUNT_OF(steps); i++) {
+            struct event event = {
+                .type = steps[i].type, .range = steps[i].range, .time_ns = steps[i].us * 1000};
+            event.name = trace_books_text(&run.books, steps[i].name);
+            happen(&event);
+        }
+        uint64_t end = (600 + pause_us) * 1000;
+        happen(&(struct event){.type = EVENT_STEP, .size = 1, .time_ns = end});
+        const uint64_t steps_open[][2] = {{20000, 25000}, {500000, 501000}, {600000, end}};
+        timeline_finish(run.timeline, &run.recording);
+        expect_open(0, epochs, COUNT_OF(epochs));
+        expect_open(1, steps_open, COUNT_OF(steps_open));
+        assert_null(timeline_phase(run.timeline, 2));
+        finish();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_the_peak_is_the_ledgers),
         cmocka_unit_test(test_a_null_event_forgets_everything),
         cmocka_unit_test(test_what_was_alive_before_the_recording_begins_is_in_it),
+        cmocka_unit_test(test_phases_are_open_where_they_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

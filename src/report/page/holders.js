@@ -53,8 +53,8 @@ const holders = (() => {
     byId("holders-title").scrollIntoView();
   }
 
-  function showMoment(group, index) {
-    state.moment = timeline.momentAt(group, index);
+  function showMoment(index) {
+    state.moment = timeline.momentAt(index);
     setMeasure("moment");
   }
 

@@ -151,7 +151,7 @@ static void begin(struct timeline *timeline, const struct recording *recording)
     timeline->origin_ns = recording->events_since_ns;
     ask_all(timeline, recording);
     note_changes(timeline, timeline->origin_ns);
-    timeline_ask_phases(timeline, recording->ledger, timeline->origin_ns);
+    timeline_ask_all_phases(timeline, recording->ledger);
 }
 
 /* Of the event before, which the ledger has applied by now. */
@@ -168,7 +168,7 @@ static void settle(struct timeline *timeline, const struct recording *recording)
         break;
     case EVENT_PHASE_BEGIN:
     case EVENT_PHASE_END:
-        timeline_ask_phases(timeline, recording->ledger, event->time_ns);
+        timeline_ask_phases(timeline, recording->ledger);
         break;
     default:
         if (event_fields(event->type) & FIELD_SITE)

@@ -6,7 +6,7 @@ const timeline = (() => {
   const MARGIN = { left: 74, right: 12, top: 18, bottom: 22 };
   let shown = null, onChoice = () => {};
 
-  // A space's moments, [{ time, bytes, changes }], and `replay`, which visits them with what each site then held.
+  // A space's moments, [{ time, bytes, changes }].
   function historyOf(group) {
     const space = report.timeline.spaces.find((one) => one.group === group);
     const moments = (space ? space.moments : []).map((row) => ({ time: row[0], bytes: row[1], changes: row.slice(2) }));
@@ -15,6 +15,7 @@ const timeline = (() => {
     return { moments, least: space ? space.least : [] };
   }
 
+  // Visits them in turn, with what each site then held.
   function replay(moments, visit) {
     const held = new Map();
     moments.forEach((moment, index) => {
@@ -27,12 +28,11 @@ const timeline = (() => {
     });
   }
 
-  // What each site held at a moment: { bytes, time, held: Map }.
-  function momentAt(group, index) {
+  // What each site held at a moment of the picture: { bytes, time, held: Map }.
+  function momentAt(index) {
     let found = null;
-    const { moments } = historyOf(group);
-    replay(moments.slice(0, index + 1), (moment, at, held) => {
-      if (at === index) found = { bytes: moment.bytes, time: moment.time, held: new Map(held) };
+    replay(shown.moments.slice(0, index + 1), (moment, at, held) => {
+      if (at === index) found = { bytes: moment.bytes, time: moment.time, held };
     });
     return found;
   }
@@ -179,7 +179,7 @@ const timeline = (() => {
   const indexAt = (time) => Math.max(0, d3.bisector((moment) => moment.time).right(shown.moments, time) - 1);
 
   function describe(index) {
-    const moment = momentAt(shown.group, index);
+    const moment = momentAt(index);
     const sums = [...byTitle(moment.held)].sort((a, b) => b[1] - a[1]).slice(0, 3);
     const held = sums.map(([title, bytes]) => `${title} ${words.size(bytes)}`).join("; ");
     return `At ${words.time(moment.time)}: ${words.size(moment.bytes)}${held ? `, most by ${held}` : ""}`;
@@ -205,7 +205,7 @@ const timeline = (() => {
   function choose(index) {
     shown.chosen = Math.min(Math.max(index, 0), shown.moments.length - 1);
     showChoice();
-    onChoice(shown.group, shown.chosen);
+    onChoice(shown.chosen);
   }
 
   function onKey(event) {
@@ -293,13 +293,6 @@ const timeline = (() => {
     showNotes();
   }
 
-  function forgetChoice() {
-    if (!shown || shown.chosen === null) return;
-    shown.chosen = null;
-    byId("reading").textContent = "";
-    showChoice();
-  }
-
   function start(whenChosen) {
     onChoice = whenChosen;
     let width = window.innerWidth;
@@ -309,5 +302,5 @@ const timeline = (() => {
     });
   }
 
-  return { start, show, momentAt, forgetChoice };
+  return { start, show, momentAt };
 })();

@@ -7,23 +7,45 @@ static void mark(struct followed_phase *phase, uint32_t first, uint32_t last)
         phase->is.cells[cell / 64] |= UINT64_C(1) << cell % 64;
 }
 
-/* O(phases); there are at most PHASES_MAX, and mostly a handful. */
-void timeline_ask_phases(struct timeline *timeline, const struct ledger *ledger, uint64_t time_ns)
+static void ask(struct timeline *timeline, const struct ledger *ledger, struct followed_phase *phase)
 {
-    timeline_advance(timeline, time_ns);
-    for (uint32_t i = 0; i < ledger_phase_count(ledger); i++) {
+    bool is_open = ledger_phase(ledger, phase->is.number).open > 0;
+    if (is_open && !phase->is_open)
+        phase->since = timeline->cell;
+    if (is_open != phase->is_open)
+        mark(phase, phase->since, timeline->cell);
+    phase->is_open = is_open;
+}
+
+static void add_new_ones(struct timeline *timeline, const struct ledger *ledger)
+{
+    for (uint32_t i = timeline->phases.count; i < ledger_phase_count(ledger); i++) {
         struct followed_phase *phase = list_reach(&timeline->phases, i);
         if (!phase) {
             timeline->incomplete = true;
             return;
         }
-        bool is_open = ledger_phase(ledger, i).open > 0;
         phase->is.number = i;
-        if (is_open && !phase->is_open)
-            phase->since = timeline->cell;
-        if (is_open != phase->is_open)
-            mark(phase, phase->since, timeline->cell);
-        phase->is_open = is_open;
+        phase->name = ledger_phase(ledger, i).name;
+    }
+}
+
+void timeline_ask_all_phases(struct timeline *timeline, const struct ledger *ledger)
+{
+    add_new_ones(timeline, ledger);
+    for (uint32_t i = 0; i < timeline->phases.count; i++)
+        ask(timeline, ledger, list_at(&timeline->phases, i));
+}
+
+/* A beginning names its phase, an end only its range. */
+void timeline_ask_phases(struct timeline *timeline, const struct ledger *ledger)
+{
+    const struct event *event = &timeline->event;
+    add_new_ones(timeline, ledger);
+    for (uint32_t i = 0; i < timeline->phases.count; i++) {
+        struct followed_phase *phase = list_at(&timeline->phases, i);
+        if (event->type == EVENT_PHASE_BEGIN ? phase->name == event->name : phase->is_open)
+            ask(timeline, ledger, phase);
     }
 }
 

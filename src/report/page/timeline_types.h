@@ -28,6 +28,7 @@ struct followed_site {
 
 struct followed_phase {
     struct timeline_phase is;
+    uint32_t name; /* string id */
     bool is_open;
     uint32_t since; /* the stretch in which it was opened */
 };
@@ -56,8 +57,10 @@ void timeline_advance(struct timeline *timeline, uint64_t time_ns);
 /* Keeps the open stretch's moments. */
 void timeline_close(struct timeline *timeline);
 
-/* timeline_phases.c: after an event of a phase, or at the start: which are open is asked of the ledger. */
-void timeline_ask_phases(struct timeline *timeline, const struct ledger *ledger, uint64_t time_ns);
+/* timeline_phases.c: which phases are open is asked of the ledger: of all, and of those that the event at
+ * hand may have begun or ended. */
+void timeline_ask_all_phases(struct timeline *timeline, const struct ledger *ledger);
+void timeline_ask_phases(struct timeline *timeline, const struct ledger *ledger);
 void timeline_merge_phases(struct timeline *timeline);
 /* Marks the stretches that open phases are in. */
 void timeline_mark_phases(struct timeline *timeline);
