@@ -315,7 +315,7 @@ def test_is_one_file_that_asks_for_nothing(training):
     assert entries == 0
 
 
-HOSTILE = ["</script><script>window.broken = 1</script>", "<!--<script>", "<img src=x onerror=window.broken=2>",
+HOSTILE = ["</script <!--<script ", "</script><script>window.broken = 1</script>", "<!--<script>", "<img src=x onerror=window.broken=2>",
            "\u2028window.broken=3\u2029", "]]>{{constructor}}&lt;b&gt;", "\"'`${window.broken=4}\\"]
 
 

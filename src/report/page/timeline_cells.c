@@ -67,7 +67,6 @@ static void close_space(struct timeline *timeline, struct followed_space *space)
         stretch->fullest = stretch->last = NULL;
     }
     space->is_open = false;
-    space->epoch++; /* the next stretch has a fullest moment of its own */
 }
 
 void timeline_close(struct timeline *timeline)
