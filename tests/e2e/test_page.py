@@ -243,6 +243,41 @@ def test_zoom_by_click_and_by_keys(training):
     training.no_trouble()
 
 
+def test_what_is_too_narrow_to_draw_stands_together_in_one_box(gmt, chromium):
+    done = gmt.python("""
+        import cuda
+        cuda.init()
+        spaces = {"cuda": cuda}
+        for number in range(1000):
+            exec(f"def small_{number}():\\n    return cuda.allocate(4096)", spaces)
+        for number in range(1000):
+            spaces[f"small_{number}"]()
+        """)
+    page = Page(chromium, write_page(gmt, done.recording), gmt.rendered(done.recording))
+    (title,) = [title for title in page.frames() if title.endswith(" narrower")]
+    assert page.frames()[title][0] == size(1000 * 4096) and title == "1,000 narrower"
+    assert page.value_of("small_7") is None
+    chromium.evaluate("document.querySelector('#wanted').focus()")
+    chromium.type("small_7")
+    share = sum(str(number).startswith("7") for number in range(1000)) / 1000
+    assert chromium.text("#matched").startswith(f"{100 * share:.1f}% ")
+    assert "narrower" in chromium.evaluate("document.querySelector('#graph .hit').ariaLabel")
+    chromium.click("#graph .hit")
+    assert chromium.evaluate("document.activeElement.style.width") == "100%"
+    page.no_trouble()
+
+
+def test_printed_it_is_light_and_without_controls(training):
+    b = training.browser
+    training.open(1280, dark=True)
+    b.send("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    ground = b.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert min(int(number) for number in re.findall(r"\d+", ground)) > 200
+    assert not b.evaluate("document.querySelector('.controls').offsetHeight || document.querySelector('#theme').offsetHeight")
+    assert b.evaluate("document.querySelector('#sites-table th button').offsetHeight")
+    b.send("Emulation.setEmulatedMedia", media="")
+
+
 def test_tables_sort_by_any_column(training):
     b = training.browser
     for column, name in ((3, "bytes_at_peak"), (4, "allocated_bytes")):

@@ -4,7 +4,7 @@ const graph = (() => {
   let root = null, zoomed = null, text = String, marked = null, current = null;
   const search = { test: null, sites: null };
 
-  const isHit = (node) => marked !== null && (marked.nodes ? marked.nodes.has(node) : false);
+  const isHit = (node) => marked.nodes.has(node) || (node.isTail && node.children.some(isHit));
 
   // What a search looks at: all names of a frame.
   const namesOf = (node) => [node.title, ...node.frames.flatMap((frame) => [frame.title, frame.function, frame.file, frame.module])]
@@ -46,20 +46,31 @@ const graph = (() => {
     byId("matched").textContent = marked ? `${words.share(marked.value, root.value)} (${text(marked.value)}) matched` : "";
   }
 
+  // Stands for the children that are too narrow to draw, which are its last ones; zoomed into, it shows them.
+  function tailOf(node, narrow) {
+    if (!node.tail || node.tail.children.length !== narrow.length) {
+      node.tail = { parent: node, title: `${words.grouped(narrow.length)} narrower`, kind: "folded", isTail: true, frames: [],
+                    value: d3.sum(narrow, (child) => child.value), sites: narrow.flatMap((child) => child.sites), children: narrow };
+    }
+    return node.tail;
+  }
+
   // The boxes to draw: the way to the zoomed node at full width, and what is in it.
   function boxes(width) {
     const list = [...stacks.ancestors(zoomed), zoomed].map((node, depth) => ({ node, depth, from: 0, part: 1 }));
     const base = list.length - 1;
     const add = (node, depth, from, part) => {
       let at = from;
-      for (const child of node.children) {
+      const isWide = (child) => part * child.value / node.value * width >= NARROWEST;
+      const put = (child) => {
         const share = part * child.value / node.value;
-        if (share * width >= NARROWEST) {
-          list.push({ node: child, depth, from: at, part: share });
-          add(child, depth + 1, at, share);
-        }
+        list.push({ node: child, depth, from: at, part: share });
+        if (!child.isTail) add(child, depth + 1, at, share);
         at += share;
-      }
+      };
+      node.children.filter(isWide).forEach(put);
+      const narrow = node.children.filter((child) => !isWide(child));
+      if (narrow.length && isWide(tailOf(node, narrow))) put(tailOf(node, narrow));
     };
     if (zoomed.value > 0) add(zoomed, base + 1, 0, 1);
     return list;

@@ -75,7 +75,7 @@ const summary = (() => {
     return finding(addsUp && !data.growthOf.has(first.site), ...filled([
       sentence(strong(`Still allocated ${data.when}: ${words.size(leaks.live_bytes)}`),
                ` in ${words.count(leaks.live_blocks, "block")}${inTensors}`,
-               ...(first ? [`; ${rankOf(first, whole)} by `, line(first.site),
+               ...(first && (addsUp || first.bytes > whole / 20) ? [`; ${rankOf(first, whole)} by `, line(first.site),
                             ` (${words.share(first.bytes, whole)}, ${words.count(first.blocks, "block")}${
                               first.frees === 0 && first.blocks > 1 ? ", none freed" : ""})`] : []), "."),
       first && !data.growthOf.has(first.site) ? source(first.site) : next(),

@@ -2,7 +2,7 @@
 function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
   const head = element("tr"), body = element("tbody");
   const table = element("table", null, element("caption", null, caption), element("thead", null, head), body);
-  const more = element("button");
+  const more = element("button", "more");
   let sorted = sortBy, descending = sortBy !== undefined, shown = most;
   more.type = "button";
   more.addEventListener("click", () => {

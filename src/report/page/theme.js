@@ -1,19 +1,20 @@
 // Light or dark: as the system is set, until the reader says otherwise.
 const theme = (() => {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (document.documentElement.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
+  let isChosen = false;
 
-  function show() {
-    byId("theme").textContent = isDark() ? "Light colours" : "Dark colours";
+  function set(isDark) {
+    document.documentElement.dataset.theme = isDark ? "dark" : "light";
+    byId("theme").textContent = isDark ? "Light colours" : "Dark colours";
   }
 
   function start() {
     byId("theme").addEventListener("click", () => {
-      document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-      show();
+      isChosen = true;
+      set(document.documentElement.dataset.theme !== "dark");
     });
-    system.addEventListener("change", show);
-    show();
+    system.addEventListener("change", () => isChosen || set(system.matches));
+    set(system.matches);
   }
 
   return { start };

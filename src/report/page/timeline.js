@@ -148,7 +148,7 @@ const timeline = (() => {
     svg.append("line").attr("class", "peak").attr({ x1: x.range()[0], x2: x.range()[1], y1: y(peak.bytes), y2: y(peak.bytes) });
     const isEarlier = peak.time_ns < report.timeline.origin_ns;
     const at = Math.min(Math.max(x(peak.time_ns), x.range()[0] + 90), x.range()[1] - 90);
-    svg.append("text").attr({ x: at, y: y(peak.bytes) - 4, "text-anchor": "middle" })
+    svg.append("text").attr({ class: "peak-label", x: at, y: y(peak.bytes) - 4, "text-anchor": "middle" })
       .text(`peak ${words.size(peak.bytes)} at ${words.time(peak.time_ns)}${isEarlier ? ", before this picture begins" : ""}`);
   }
 
@@ -251,8 +251,8 @@ const timeline = (() => {
     drawLayers(svg, x, y, shown.moments, shown.layers);
     drawVeil(svg, x, y, shown.least);
     drawAxes(svg, x, y, width, most);
-    drawPeak(svg, x, y, shown.group);
     drawOoms(svg, x, shown.group);
+    drawPeak(svg, x, y, shown.group);
     drawLanes(svg, x);
     shown.x = x;
     shown.hover = svg.append("line").attr("class", "hover").style("display", "none");
