@@ -1,6 +1,7 @@
 /* Devices, their properties, limits, peers. */
 #include "runtime.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ EXPORT cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text)
 
 /* ---- properties ---- */
 
-/* The first members are laid out alike from CUDA 10 on, the rest moves from version to version. */
+/* Of cudaDeviceProp, in the versions that this is built for. */
 struct properties {
     char name[256];
     CUuuid uuid;
@@ -87,11 +88,20 @@ struct properties {
     int device_overlap;
 #endif
     int multiprocessor_count;
+#if CUDART_VERSION < 13000
+    int others[44]; /* from kernelExecTimeoutEnabled to maxSurfaceCubemapLayered */
+#else
+    int others[41]; /* from integrated on */
+#endif
+    size_t surface_alignment;
+    int concurrent_kernels, ecc;
+    int pci_bus, pci_device, pci_domain;
 };
 #if CUDART_VERSION < 13000
 #define PROPERTIES_SIZE 1032 /* of cudaDeviceProp in CUDA 12 */
 #else
 #define PROPERTIES_SIZE 1008
+_Static_assert(offsetof(struct properties, pci_bus) == 568, "as in CUDA 13.0");
 #endif
 
 static int attribute(CUdevice device, int number)
@@ -126,6 +136,9 @@ static cudaError_t properties(struct properties *out, CUdevice device)
     out->texture_alignment = (size_t)attribute(device, 14);
     out->texture_pitch_alignment = (size_t)attribute(device, 51);
     out->multiprocessor_count = attribute(device, 16);
+    out->pci_bus = attribute(device, 33);
+    out->pci_device = attribute(device, 34);
+    out->pci_domain = attribute(device, 50);
     return cudaSuccess;
 }
 
