@@ -217,7 +217,6 @@ void summits_note(struct ledger *ledger, struct space_record *space, uint32_t si
                   bool rises, uint64_t time_ns)
 {
     struct summits *summits = &space->summits;
-    const struct totals *totals = &space->is.totals;
     if (bytes == 0 || summits->floor == UINT64_MAX)
         return;
     if (summits->count + 2 > summits->room)
@@ -225,8 +224,8 @@ void summits_note(struct ledger *ledger, struct space_record *space, uint32_t si
     if (summits->floor == UINT64_MAX)
         return;
     struct summit_entry *last = summits->count > 0 ? &summits->entries[summits->count - 1] : NULL;
-    if (!rises && summits->rising && totals->live_bytes > totals->peak_bytes / 2 &&
-        totals->live_bytes > summits->floor && (last == NULL || last->site != SUMMIT_MARK)) {
+    if (!rises && summits->rising && space->is.totals.live_bytes > summits->floor &&
+        (last == NULL || last->site != SUMMIT_MARK)) {
         last = &summits->entries[summits->count++];
         *last = (struct summit_entry){.bytes = summits->rose_ns, .site = SUMMIT_MARK};
     }
@@ -286,8 +285,7 @@ struct peak_without ledger_peak_without(const struct ledger *ledger, const struc
     const struct space_record *record = (const struct space_record *)space;
     const struct summits *summits = &record->summits;
     uint32_t left;
-    uint64_t held = fill_living(ledger, record, without, bytes, &left), half = space->totals.peak_bytes / 2;
-    uint64_t floor = half > summits->floor ? half : summits->floor;
+    uint64_t held = fill_living(ledger, record, without, bytes, &left), floor = summits->floor;
     struct peak_without peak = {.bytes = held, .time_ns = summits->rose_ns};
     uint32_t at = summits->count;
     for (uint32_t i = summits->count; i-- > 0;) {

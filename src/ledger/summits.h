@@ -3,10 +3,11 @@
  * told what the peak would have been, had some sites held nothing (ledger_peak_without).
  *
  * Kept is a log of changes with marks in it, each where the space began to fall after it had risen. Whatever
- * sites are taken away, the highest that is left was at such a mark, or is now. Marks are left out of the log
- * where they can never matter: at up to half of the peak; and where every site held no more than at another
- * mark, which a loop's turns do. What is left is small in programs that repeat themselves. Where it is not,
- * the lowest marks go, and `floor` says up to where the log may be incomplete.
+ * sites are taken away, the highest that is left was at such a mark, or is now. When the log is full, marks
+ * are left out where they hardly matter, at up to half of the peak; and where they cannot matter, because
+ * every site held no more than at another mark, which a loop's turns do. What is left is small in programs
+ * that repeat themselves. Where it is not, the lowest marks go, and `floor` says up to where the log may be
+ * incomplete.
  *
  * A change costs O(1), on average over many: the log is tidied whenever it is full. It depends on the events
  * alone, so that the traced process and the reader of its recording come to the same answer.

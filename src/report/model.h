@@ -311,7 +311,7 @@ bool report_collect(struct report *report,
                     bool (*of_site)(const struct report_site *, const void *, struct holding *),
                     const void *arg, const struct holding **holdings, size_t *count);
 
-/* peaks.c: the peak that matters most: of device memory if there is any, and the highest. NULL: there is
+/* peaks.c: the peak that matters most: of memory on a device if there is any, and the highest. NULL: there is
  * none. */
 const struct peak *report_main_peak(const struct report *report);
 /* Whether a site's blocks are in the space, which may be the whole of all devices. */

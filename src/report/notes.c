@@ -64,6 +64,27 @@ static bool note_left_out(struct report *report)
     return add(report, &words);
 }
 
+/* More managed memory than the device has is no error, and slow. */
+static bool note_oversubscription(struct report *report)
+{
+    for (size_t i = 0; i < report->space_count; i++) {
+        const struct ledger_space *space = report->spaces[i];
+        const struct device_figures *figures = ledger_figures_of(report->input->ledger, space->device);
+        uint64_t total = figures ? figures->latest.total_bytes : 0;
+        struct words words = {0};
+        if (space->kind != SPACE_MANAGED || total == 0 || space->totals.peak_bytes <= total)
+            continue;
+        words_add(&words, "Managed memory of device %d came to ", space->device);
+        words_size(&words, space->totals.peak_bytes);
+        words_add(&words, ", more than the device has (");
+        words_size(&words, total);
+        words_add(&words,
+                  "): what does not fit is moved to host memory and back, page by page, which is slow.");
+        return add(report, &words); /* one device says it for all */
+    }
+    return true;
+}
+
 static bool note_unseen(struct report *report)
 {
     const struct ledger_counters *counters = ledger_counters(report->input->ledger);
@@ -140,8 +161,9 @@ bool report_build_notes(struct report *report)
     report->notes = arena_alloc(report->arena, (given + OWN_NOTES) * sizeof *report->notes);
     if (!report->notes)
         return false;
-    static bool (*const steps[])(struct report *) = {note_end,    note_losses, note_left_out, note_unseen,
-                                                     note_stacks, note_caches, note_ooms};
+    static bool (*const steps[])(struct report *) = {note_end,    note_losses,          note_left_out,
+                                                     note_unseen, note_stacks,          note_caches,
+                                                     note_ooms,   note_oversubscription};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (!steps[i](report))
             return false;

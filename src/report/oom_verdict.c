@@ -226,6 +226,50 @@ static const char asks_again[] =
     "PyTorch empties its cache and asks again by itself, which costs time whenever it happens: try "
     "expandable_segments:True or garbage_collection_threshold in PYTORCH_CUDA_ALLOC_CONF.";
 
+static const char trim_pools[] =
+    "Have it given back first, by cuMemPoolTrimTo() (cudaMemPoolTrimTo), or let the "
+    "pool keep less: its release threshold.";
+
+/* The usual way to run out twice. */
+static const char still_held[] =
+    "Nothing was freed since the refusal before this one. An exception that is being handled keeps the "
+    "frames of the "
+    "step that failed, and their tensors: leave the except block before trying again.";
+
+/* Where the same memory was refused to the same layer before; NULL: it was not. Others' refusals may lie
+ * between. The one that is judged is not among the report's yet. */
+static const struct oom *refused_before(const struct moment *moment)
+{
+    const struct report *report = moment->report;
+    for (size_t i = report->oom_count; i-- > 0;) {
+        const struct report_site *site = &report->sites[report->ooms[i].site];
+        if (site->layer == moment->site->layer && site->key->space == moment->site->key->space &&
+            site->key->device == moment->site->key->device)
+            return report->ooms[i].oom;
+    }
+    return NULL;
+}
+
+/* The program tries with less, and what the first try took is still there. */
+static bool is_after_a_refusal(const struct moment *moment)
+{
+    const struct oom *before = refused_before(moment);
+    return before && before->ended_bytes == moment->oom->ended_bytes && before->live_bytes > 0 &&
+           moment->oom->time_ns - before->time_ns <= SAME_MOMENT_NS &&
+           moment->oom->requested_bytes < before->requested_bytes;
+}
+
+static const char *find_advice(const struct moment *moment, enum oom_cause cause)
+{
+    if (cause == OOM_CACHED && moment->asked_by_cache)
+        return asks_again;
+    if (cause == OOM_CACHED && moment->row->releasable_bytes == 0)
+        return trim_pools;
+    if (cause == OOM_FULL && is_after_a_refusal(moment))
+        return still_held;
+    return causes[cause].advice;
+}
+
 /* The most that would have been granted: what the driver had free, and to who asks a framework, the largest
  * free block of its cache. */
 static void find_largest(const struct moment *moment, struct out_of_memory *row)
@@ -260,6 +304,6 @@ bool report_judge_oom(struct report *report, struct out_of_memory *row, const st
     causes[row->cause].say(&words, &moment);
     words_add(&words, ".");
     row->verdict = words_keep(&words, report->arena);
-    row->advice = row->cause == OOM_CACHED && moment.asked_by_cache ? asks_again : causes[row->cause].advice;
+    row->advice = find_advice(&moment, row->cause);
     return row->verdict != NULL;
 }

@@ -64,11 +64,12 @@ bool report_build_peaks(struct report *report)
 
 const struct peak *report_main_peak(const struct report *report)
 {
+    static const bool on_device[SPACE_COUNT] = {
+        [SPACE_DEVICE] = true, [SPACE_MANAGED] = true, [SPACE_GRAPH] = true};
     const struct peak *best = NULL;
     for (size_t i = 0; i < report->peak_count; i++) {
         const struct peak *peak = &report->peaks[i];
-        bool device = peak->space->kind == SPACE_DEVICE,
-             best_device = best && best->space->kind == SPACE_DEVICE;
+        bool device = on_device[peak->space->kind], best_device = best && on_device[best->space->kind];
         if (!best || device > best_device ||
             (device == best_device && peak->space->totals.peak_bytes > best->space->totals.peak_bytes))
             best = peak;

@@ -56,6 +56,17 @@ void text_say(struct text *text, const char *line)
     text_line(text, &words);
 }
 
+/* "MiB" of "1.0 MiB", which is not to be torn apart. */
+static bool is_unit(const char *word)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "ms", "s", "min", "h"};
+    size_t length = strcspn(word, " ,.;:)");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i]) == length && strncmp(word, units[i], length) == 0)
+            return true;
+    return false;
+}
+
 /* The first bytes of `sentence` that make one line of `width` columns, cut at a space where there is one. */
 static size_t wrap_at(const char *sentence, int width)
 {
@@ -64,7 +75,7 @@ static size_t wrap_at(const char *sentence, int width)
     if (all)
         return fit;
     size_t space = fit;
-    while (space > 0 && sentence[space] != ' ')
+    while (space > 0 && (sentence[space] != ' ' || is_unit(sentence + space + 1)))
         space--;
     return space > 0 ? space : fit > 0 ? fit : 1;
 }

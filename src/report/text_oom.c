@@ -34,17 +34,23 @@ static void say_figures(struct text *text, const struct out_of_memory *row)
 /* In PyTorch's own words: it is what its message calls "reserved by PyTorch but unallocated". */
 static void say_unallocated(struct text *text, const struct out_of_memory *row)
 {
+    uint64_t in_caches = row->releasable_bytes + row->stranded_bytes, in_pools = row->oom->pool_unused_bytes;
     struct words words = {0};
-    if (row->releasable_bytes + row->stranded_bytes + row->oom->pool_unused_bytes == 0)
+    if (in_caches + in_pools == 0)
         return;
     label(&words, "unallocated");
-    words_size(&words, row->releasable_bytes + row->stranded_bytes);
-    words_add(&words, " reserved by caches: ");
-    words_size(&words, row->releasable_bytes);
-    words_add(&words, " releasable, ");
-    words_size(&words, row->stranded_bytes);
-    words_add(&words, " stranded; in pools ");
-    words_size(&words, row->oom->pool_unused_bytes);
+    if (in_caches > 0) {
+        words_size(&words, in_caches);
+        words_add(&words, " reserved by caches: ");
+        words_size(&words, row->releasable_bytes);
+        words_add(&words, " releasable, ");
+        words_size(&words, row->stranded_bytes);
+        words_add(&words, " stranded%s", in_pools > 0 ? "; " : "");
+    }
+    if (in_pools > 0) {
+        words_size(&words, in_pools);
+        words_add(&words, " kept by memory pools");
+    }
     text_line(text, &words);
 }
 

@@ -87,13 +87,26 @@ static void fall_sentence(struct words *words, struct text *text, const struct p
     }
 }
 
-/* Says how the peak falls, or only counts the lines that it takes. */
+static bool is_same(const struct peak_fall *left, const struct peak_fall *right)
+{
+    if (left->line_count != right->line_count || left->enough != right->enough)
+        return false;
+    for (size_t i = 0; i < left->line_count; i++)
+        if (left->lines[i].line != right->lines[i].line)
+            return false;
+    return true;
+}
+
+/* Says how the peak falls, or only counts the lines that it takes. What makes it fall further is not said
+ * twice. */
 static int say_falls(struct text *text, const struct peak *peak, bool say)
 {
     int lines = 0;
     for (size_t i = 0; i < PEAK_FALL_COUNT && peak->lines.count > 1; i++) {
         const struct peak_fall *fall = &peak->falls[i];
         struct words label = {0}, words = {0};
+        if (i + 1 < PEAK_FALL_COUNT && is_same(fall, fall + 1))
+            continue;
         words_add(&label, "%*s%u%% lower", FALL_COLUMN, "", fall->percent);
         fall_sentence(&words, text, fall);
         lines += text_wrapped_lines(TEXT_TITLE, words.text);

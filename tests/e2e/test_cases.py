@@ -6,8 +6,9 @@ from conftest import ROOT
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def play(gmt, name, **options):
-    return gmt.run(sys.executable, ROOT / "tests" / "cases" / f"{name}.py", env={"GPUMEMTRACE_QUIET": "1"}, **options)
+def play(gmt, name, env=None, **options):
+    return gmt.run(sys.executable, ROOT / "tests" / "cases" / f"{name}.py",
+                   env={"GPUMEMTRACE_QUIET": "1", **(env or {})}, **options)
 
 
 def site_in(report, function, **where):
@@ -92,3 +93,126 @@ def test_out_of_memory_while_a_cache_holds_an_idle_block(gmt):
     assert names == ["longer_batch", "<module>"]
     assert longer["live_bytes"] == 5 * unit
     assert device_space(report)["peak_bytes"] == 9 * unit
+
+
+def growing(report):
+    return {row["site"] for row in report["growth"]}
+
+
+def test_checkpoint_and_model_on_the_device_at_once(gmt):
+    """Without the checkpoint the peak would be that of a step: the model's 240 MiB and six activations of 10."""
+    done = play(gmt, "double_model_on_load")
+    (peak,) = done.report["peaks"]
+    assert peak["bytes"] == 2 * 12 * 20 * MIB
+    for fall, target in zip(peak["falls"], [480 * 9 // 10 * MIB, 480 * 3 // 4 * MIB]):
+        assert fall["target_bytes"] == target and fall["enough"] and fall["exact"]
+        assert (fall["peak_bytes"], len(fall["lines"])) == ((240 + 60) * MIB, 1)
+        assert "read_checkpoint" in done.report["sites"][fall["lines"][0]["site"]]["title"]
+    assert "  25% lower           without double_model_on_load.py:9 in read_checkpoint" in done.text
+
+
+def test_optimizer_that_makes_its_state_in_the_first_step(gmt):
+    report = play(gmt, "optimizer_at_first_step").report
+    (peak,) = report["peaks"]
+    assert peak["bytes"] == 8 * 16 * (1 + 2 + 1) * MIB  # parameters, state, gradients
+    assert [(line["bytes"], line["without"]["peak_bytes"]) for line in peak["lines"]] == \
+        [(256 * MIB, 256 * MIB), (128 * MIB, 384 * MIB), (128 * MIB, 384 * MIB)]
+    assert not report["growth"] and not report["growth_lines"]
+    assert report["leaks"]["live_bytes"] == 8 * 16 * 3 * MIB
+    assert {line["reason"] for line in report["leaks"]["lines"]} == {"many"}  # eight blocks each, and nothing worse
+
+
+def test_exception_that_keeps_the_failed_steps_tensors(gmt):
+    report = play(gmt, "exception_keeps_batch").report
+    first, second = report["ooms"]
+    unit = first["requested_bytes"] // 5
+    assert (first["live_bytes"], second["requested_bytes"], second["live_bytes"]) == (6 * unit, 2 * unit, 9 * unit)
+    assert second["cause"] == "full" and "exception" in second["advice"] and "exception" not in first["advice"]
+    assert second["outcome"] == "granted" and second["freed_before_granted_bytes"] == 9 * unit
+    assert max(row["bytes"] for row in second["sites"]) == 6 * unit
+    assert report["leaks"]["live_bytes"] == 0
+
+
+def test_batches_that_workers_pin_and_nobody_takes(gmt):
+    report = play(gmt, "pinned_by_loader").report
+    pinned = site_in(report, "pin", space="pinned", family="pinned", device=None)
+    assert (pinned["live_blocks"], pinned["live_bytes"]) == (3 * 60, 3 * 60 * 512 * KIB)
+    assert growing(report) == {pinned["id"]}
+    assert report["growth"][0]["exhausted_in_seconds"] is None
+    assert site_in(report, "train")["live_bytes"] == 0
+
+
+def test_graph_for_every_batch_size_that_is_never_destroyed(gmt):
+    report = play(gmt, "graph_per_shape").report
+    graphs = site_in(report, "capture", family="graph", space="graph")
+    assert (graphs["live_blocks"], graphs["live_bytes"]) == (60, sum((1 + size) * 64 * KIB for size in range(60)))
+    assert device_space(report)["peak_bytes"] == 64 * MIB  # what a graph allocates counts by itself
+    assert growing(report) <= {graphs["id"]}
+
+
+def test_pool_that_keeps_all_while_another_library_asks_the_driver(gmt):
+    report = play(gmt, "pool_keeps_all").report
+    (oom,) = report["ooms"]
+    unit = oom["requested_bytes"] // 5
+    assert (oom["pool_unused_bytes"], oom["live_bytes"], oom["cause"]) == (7 * unit, 0, "cached")
+    assert "cuMemPoolTrimTo" in oom["advice"] and "torch" not in oom["advice"]
+    assert oom["outcome"] == "granted"
+    assert report["leaks"]["live_bytes"] == 5 * unit
+
+
+def test_physical_memory_whose_mapping_is_gone_and_whose_handle_is_forgotten(gmt):
+    report = play(gmt, "mappings_kept").report
+    physical = site_in(report, "physical", family="vmm")
+    assert (physical["allocs"], physical["frees"], physical["live_bytes"]) == (50, 0, 50 * 2 * MIB)
+    assert growing(report) == {physical["id"]}
+    assert live_sites(report) == {physical["id"]}
+
+
+def test_contexts_of_threads_that_are_destroyed_or_forgotten(gmt):
+    report = play(gmt, "context_per_thread").report
+    tidy, careless = site_in(report, "buffers_of_tidy"), site_in(report, "buffers_of_careless")
+    assert (tidy["teardown_frees"], tidy["live_blocks"], tidy["frees"]) == (6, 0, 0)
+    assert (careless["live_blocks"], careless["live_bytes"]) == (6, 18 * MIB)
+    assert report["leaks"]["sites"] == [careless["id"]]
+    assert device_space(report)["peak_bytes"] == (5 * 3 + 6) * MIB  # the last tidy request beside five careless ones
+
+
+def test_rank_that_runs_out_because_of_another_on_its_device(gmt, tmp_path):
+    done = play(gmt, "rank_runs_out", env={"RANK": "0", "SIMGPU_SHARED": str(tmp_path / "device")})
+    holder, victim = sorted(done.reports, key=lambda report: report["process"]["rank"])
+    assert not holder["ooms"]
+    (oom,) = victim["ooms"]
+    unit = oom["requested_bytes"] // 4
+    assert (oom["live_bytes"], holder["leaks"]["live_bytes"]) == (unit, 7 * unit)
+    assert oom["cause"] == "elsewhere" and oom["elsewhere_bytes"] >= 7 * unit
+
+
+def test_workers_of_a_forking_server_have_reports_of_their_own(gmt):
+    reports = play(gmt, "forked_workers").reports
+    assert sorted(report["leaks"]["live_bytes"] for report in reports) == [40 * MIB, 40 * MIB, 40 * MIB, 80 * MIB]
+    twice = max(reports, key=lambda report: report["leaks"]["live_bytes"])
+    assert site_in(twice, "load_again")["live_bytes"] == site_in(twice, "load_model")["live_bytes"] == 40 * MIB
+
+
+def test_workspace_of_each_requests_thread(gmt):
+    report = play(gmt, "thread_per_request").report
+    workspace, activations = site_in(report, "workspace"), site_in(report, "answer")
+    assert (workspace["live_blocks"], workspace["live_bytes"]) == (80, 80 * 768 * KIB)
+    assert (activations["allocs"], activations["live_blocks"]) == (80, 0)
+    assert growing(report) == {workspace["id"]}
+
+
+def test_array_of_each_frames_texture(gmt):
+    report = play(gmt, "texture_per_frame").report
+    array = site_in(report, "array", family="array", space="device")
+    assert (array["live_blocks"], array["live_bytes"]) == (64, 64 * 256 * 128 * 4)
+    assert growing(report) == {array["id"]}
+
+
+def test_managed_memory_beyond_what_the_device_has(gmt):
+    report = play(gmt, "managed_beyond_device").report
+    table = site_in(report, "table", family="managed", space="managed")
+    size = table["live_bytes"] // 6
+    assert size % (2 * MIB) == 0 and device_space(report)["peak_bytes"] == 8 * MIB
+    assert any(note.startswith("Managed memory of device 0 came to 12.00 GiB, more than the device has (8.00 GiB)")
+               for note in report["notes"])

@@ -60,6 +60,39 @@ allocate_managed = _function("cuMemAllocManaged", [c_uint64], c_size_t, (c_uint,
 allocate_async = _function("cuMemAllocAsync", [c_uint64], c_size_t, (c_void_p, None))
 release_async = _function("cuMemFreeAsync", c_uint64, (c_void_p, None))
 allocate_pinned = _function("cuMemHostAlloc", [c_void_p], c_size_t, (c_uint, 0))
+synchronize = _function("cuCtxSynchronize")
+
+default_pool = _function("cuDeviceGetDefaultMemPool", [c_void_p], c_int)
+set_of_pool = _function("cuMemPoolSetAttribute", c_void_p, c_int, c_void_p)
+trim_pool = _function("cuMemPoolTrimTo", c_void_p, c_size_t)
+RELEASE_THRESHOLD = 4
+
+stream_create = _function("cuStreamCreate", [c_void_p], (c_uint, 1))
+capture_begin = _function("cuStreamBeginCapture_v2", c_void_p, (c_int, 2))
+capture_end = _function("cuStreamEndCapture", c_void_p, [c_void_p])
+
+
+class AllocationProperties(ctypes.Structure):
+    """Pinned memory of a device."""
+    _fields_ = [("type", c_int), ("handles", c_int), ("location_type", c_int), ("location", c_int),
+                ("metadata", c_void_p), ("flags", ctypes.c_ubyte * 8)]
+
+
+on_device = ctypes.pointer(AllocationProperties(type=1, location_type=1, location=0))
+reserve = _function("cuMemAddressReserve", [c_uint64], c_size_t, (c_size_t, 0), (c_uint64, 0), (c_uint64, 0))
+unreserve = _function("cuMemAddressFree", c_uint64, c_size_t)
+create_memory = _function("cuMemCreate", [c_uint64], c_size_t, (POINTER(AllocationProperties), on_device), (c_uint64, 0))
+map_memory = _function("cuMemMap", c_uint64, c_size_t, (c_size_t, 0), (c_uint64, 0), (c_uint64, 0))
+unmap_memory = _function("cuMemUnmap", c_uint64, c_size_t)
+
+
+class ArrayDescriptor(ctypes.Structure):
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("format", c_int), ("channels", c_uint)]
+
+
+UNSIGNED_INT8 = 1
+array_create = _function("cuArrayCreate_v2", [c_void_p], POINTER(ArrayDescriptor))
+array_destroy = _function("cuArrayDestroy", c_void_p)
 
 
 def init(device=0):

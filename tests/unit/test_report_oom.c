@@ -256,6 +256,35 @@ static void test_a_retry_that_succeeds_is_told_from_an_end(void **state)
     }
 }
 
+/* The first try took 6 GiB and was refused; a smaller one is refused while that is still there, and another
+ * once it is gone. */
+static void test_what_a_failed_try_still_holds_is_told_from_a_device_that_is_full(void **state)
+{
+    (void)state;
+    struct books books;
+    books_open(&books);
+    uint32_t site = books_plain(&books, NULL, 0);
+    books_alloc(&books, site, GIB, 6 * GIB, 1 * MS);
+    refuse(&books, site, 5 * GIB, 2 * GIB, 8 * GIB, 2 * MS);
+    refuse(&books, site, 5 * GIB / 2, 2 * GIB, 8 * GIB, 3 * MS);
+    books_free(&books, site, GIB, 4 * MS);
+    books_alloc(&books, site, GIB, 6 * GIB, 5 * MS);
+    refuse(&books, site, 9 * GIB / 4, 2 * GIB, 8 * GIB, 6 * MS);
+    json_t *json = books_json(&books);
+    for (int i = 0; i < 3; i++) {
+        char path[20];
+        snprintf(path, sizeof path, "ooms.%d.cause", i);
+        assert_string_equal(json_text_at(json, path), "full");
+        snprintf(path, sizeof path, "ooms.%d.advice", i);
+        if (i == 1)
+            assert_has(json_text_at(json, path), "leave the except block before trying again");
+        else
+            assert_lacks(json_text_at(json, path), "except");
+    }
+    json_decref(json);
+    books_close(&books);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_a_framework_that_gives_up_is_told_from_one_that_stops_itself),
         cmocka_unit_test(test_memory_kept_by_pools_counts_for_who_asks_elsewhere),
         cmocka_unit_test(test_what_was_there_before_the_first_allocation_is_named),
+        cmocka_unit_test(test_what_a_failed_try_still_holds_is_told_from_a_device_that_is_full),
         cmocka_unit_test(test_a_retry_that_succeeds_is_told_from_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
