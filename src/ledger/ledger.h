@@ -194,8 +194,9 @@ struct peak_without {
 
 /* The peak of a space of this ledger's, had no site with without[id] held anything; by the ids of all sites
  * that an event named. It is exact in a short run, and in a long one where it is above half of the peak; but
- * for programs so irregular that their high moments could not all be kept (ledger/summits.h). bytes[id] becomes what each site did hold
- * at that moment (without all sense where it is not exact). O(sites + what was kept). */
+ * for programs so irregular that their high moments could not all be kept (ledger/summits.h). bytes[id]
+ * becomes what each site did hold at that moment (without all sense where it is not exact). O(sites + what
+ * was kept). */
 struct peak_without ledger_peak_without(const struct ledger *ledger, const struct ledger_space *space,
                                         const bool *without, uint64_t *bytes);
 /* How long the two arrays are at least. */
