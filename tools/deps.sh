@@ -35,6 +35,7 @@ build  libprotobuf-c-dev  header  protobuf-c/protobuf-c.h
 build  protobuf-c-compiler  command protoc-c
 build  libsqlite3-dev  header  sqlite3.h
 build  zlib1g-dev      header  zlib.h
+build  libncurses-dev  header  ncurses.h
 build  libjs-d3        file    /usr/share/javascript/d3/d3.min.js
 demo   python3         command python3
 test   g++             command c++

@@ -23,7 +23,7 @@
 #define READ_TRIES   20
 
 /* What the first page says; texts are copied, since it goes away. */
-static bool take_header(struct recording *recording, const struct trace_header *header)
+bool reading_take_header(struct recording *recording, const struct trace_header *header)
 {
     struct process_info *process = &recording->process;
     *process = (struct process_info){
@@ -46,7 +46,7 @@ static bool take_header(struct recording *recording, const struct trace_header *
 }
 
 /* The file's first page, as of now: a process may be changing it. */
-static bool read_header(int fd, struct trace_header *header)
+bool reading_header(int fd, struct trace_header *header)
 {
     struct trace_header again;
     /* The kernel need not copy a number at once: two equal copies are one. */
@@ -60,8 +60,8 @@ static bool read_header(int fd, struct trace_header *header)
     return false;
 }
 
-static void finish(struct recording *recording, const struct reading *reading,
-                   const struct trace_header *header)
+void reading_finish(struct recording *recording, const struct reading *reading,
+                    const struct trace_header *header)
 {
     struct process_info *process = &recording->process;
     const char **arguments = arena_alloc(&recording->arena, reading->arguments.count * sizeof *arguments);
@@ -80,7 +80,7 @@ static void finish(struct recording *recording, const struct reading *reading,
     if (process->end == PROCESS_EXITED)
         process->duration_ns = header->end_ns;
     /* It may have ended well since, but what was read is from when it ran. */
-    else if (process_is_alive(process) || (read_header(reading->fd, &now) && now.state == TRACE_EXITED))
+    else if (process_is_alive(process) || (reading_header(reading->fd, &now) && now.state == TRACE_EXITED))
         process->end = PROCESS_RUNNING;
     process->complete =
         recording->file_dropped_events == 0 && ledger_counters(recording->ledger)->dropped_events == 0;
@@ -119,8 +119,7 @@ static bool refill(struct reading *reading)
 }
 
 /* All records in [start, end) of the file. */
-static int read_records(struct reading *reading, uint64_t start, uint64_t end, char *error,
-                        size_t error_bytes)
+int reading_records(struct reading *reading, uint64_t start, uint64_t end, char *error, size_t error_bytes)
 {
     reading->at = reading->end = reading->buffer;
     reading->end_offset = start;
@@ -139,7 +138,7 @@ static int read_records(struct reading *reading, uint64_t start, uint64_t end, c
 }
 
 /* The generation that `committed` lies in, and where in the file its records are. */
-static uint64_t locate(const struct trace_header *header, uint64_t *start, uint64_t *end)
+uint64_t reading_locate(const struct trace_header *header, uint64_t *start, uint64_t *end)
 {
     uint64_t half_bytes = header->half_bytes == 0 ? UINT64_MAX : header->half_bytes;
     uint64_t generation = header->committed / half_bytes;
@@ -149,7 +148,7 @@ static uint64_t locate(const struct trace_header *header, uint64_t *start, uint6
     return generation;
 }
 
-static bool is_of_recording(const struct trace_header *header)
+bool reading_is_recording(const struct trace_header *header)
 {
     return memcmp(header->magic, TRACE_MAGIC, sizeof header->magic) == 0;
 }
@@ -160,37 +159,37 @@ static int read_file(struct reading *reading, const struct trace_header *header,
 {
     struct stat status;
     uint64_t start, end;
-    if (!is_of_recording(header))
+    if (!reading_is_recording(header))
         return refuse(error, error_bytes, "not a recording of gpumemtrace");
     if (header->version > TRACE_VERSION)
         return refuse(error, error_bytes,
                       "written by a newer version of gpumemtrace (format %u; this one reads %u)",
                       (unsigned)header->version, (unsigned)TRACE_VERSION);
-    if (!take_header(reading->recording, header))
+    if (!reading_take_header(reading->recording, header))
         return refuse(error, error_bytes, "not enough memory");
     /* After the header: the process makes the file longer before it commits to its new end. */
     if (fstat(reading->fd, &status) != 0)
         return refuse(error, error_bytes, "%s", strerror(errno));
-    locate(header, &start, &end);
+    reading_locate(header, &start, &end);
     if (header->version == 0 || header->header_size < sizeof *header || start > end ||
         end > (uint64_t)status.st_size)
         return refuse(error, error_bytes, "damaged: its header says %llu bytes and the file has %llu",
                       (unsigned long long)end, (unsigned long long)status.st_size);
     reading->recording->file_bytes = end - start + header->header_size;
-    int result = read_records(reading, start, end, error, error_bytes);
+    int result = reading_records(reading, start, end, error, error_bytes);
     if (result == 0)
-        finish(reading->recording, reading, header);
+        reading_finish(reading->recording, reading, header);
     return result;
 }
 
 /* Whether the process went on so far that what was read is not to be trusted. */
-static bool was_overwritten(const struct reading *reading, const struct trace_header *before)
+bool reading_was_overwritten(const struct reading *reading, const struct trace_header *before)
 {
     struct trace_header now;
-    uint64_t start, end, generation = locate(before, &start, &end);
-    return before->half_bytes != 0 && read_header(reading->fd, &now) &&
+    uint64_t start, end, generation = reading_locate(before, &start, &end);
+    return before->half_bytes != 0 && reading_header(reading->fd, &now) &&
            (now.begun >= generation + 2 ||
-            (now.state != before->state && locate(&now, &start, &end) != generation));
+            (now.state != before->state && reading_locate(&now, &start, &end) != generation));
 }
 
 static int read_open(struct reading *reading, bool *again, char *error, size_t error_bytes)
@@ -199,32 +198,38 @@ static int read_open(struct reading *reading, bool *again, char *error, size_t e
     struct trace_header header;
     if (fstat(reading->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return refuse(error, error_bytes, "not a regular file");
-    if (status.st_size < TRACE_HEADER_SIZE || !read_header(reading->fd, &header))
+    if (status.st_size < TRACE_HEADER_SIZE || !reading_header(reading->fd, &header))
         return refuse(error, error_bytes, "not a recording of gpumemtrace (too short)");
     reading->buffer = pages_alloc(READING_BYTES);
     if (reading->buffer == NULL)
         return refuse(error, error_bytes, "not enough memory");
     int result = read_file(reading, &header, error, error_bytes);
-    *again = is_of_recording(&header) && header.version <= TRACE_VERSION && was_overwritten(reading, &header);
+    *again = reading_is_recording(&header) && header.version <= TRACE_VERSION &&
+             reading_was_overwritten(reading, &header);
     if (*again)
         result = refuse(error, error_bytes, "it is being written faster than it can be read");
     pages_free(reading->buffer, READING_BYTES);
     return result;
 }
 
-/* Once; *again: it was overwritten meanwhile. */
-static int try_to_read(struct recording *recording, struct reading *reading, bool *again, char *error,
-                       size_t error_bytes)
+bool reading_begin(struct reading *reading)
 {
+    struct recording *recording = reading->recording;
     memset(recording, 0, sizeof *recording);
     recording->catalog = catalog_create(&recording->arena);
     recording->ledger =
         recording->catalog == NULL ? NULL : ledger_create(&recording->arena, recording->catalog);
-    *again = false;
-    if (recording->ledger == NULL)
-        return refuse(error, error_bytes, "not enough memory");
     list_init(&reading->arguments, &recording->arena, sizeof(const char *));
     list_init(&reading->notes, &recording->arena, sizeof(uint32_t));
+    return recording->ledger != NULL;
+}
+
+/* Once; *again: it was overwritten meanwhile. */
+static int try_to_read(struct reading *reading, bool *again, char *error, size_t error_bytes)
+{
+    *again = false;
+    if (!reading_begin(reading))
+        return refuse(error, error_bytes, "not enough memory");
     return read_open(reading, again, error, error_bytes);
 }
 
@@ -242,7 +247,7 @@ int recording_read(struct recording *recording, const char *path, event_watcher 
             .recording = recording, .fd = fd, .each_event = each_event, .arg = arg, .wrong = ""};
         if (tries > 0 && each_event != NULL)
             each_event(recording, NULL, arg);
-        result = try_to_read(recording, &reading, &again, error, error_bytes);
+        result = try_to_read(&reading, &again, error, error_bytes);
         if (result != 0)
             recording_release(recording);
     }

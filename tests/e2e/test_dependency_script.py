@@ -6,7 +6,7 @@ import pytest
 from conftest import ROOT
 
 PACKAGES = ["gcc", "libc6-dev", "uthash-dev", "libunwind-dev", "libdw-dev", "libiberty-dev", "libjansson-dev",
-            "libprotobuf-c-dev", "protobuf-c-compiler", "libsqlite3-dev", "zlib1g-dev"]
+            "libprotobuf-c-dev", "protobuf-c-compiler", "libsqlite3-dev", "zlib1g-dev", "libncurses-dev"]
 
 
 class System:

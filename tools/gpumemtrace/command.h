@@ -36,7 +36,8 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command run_command, report_command, diff_command, merge_command, export_command;
+extern const struct command run_command, report_command, diff_command, merge_command, export_command,
+    top_command;
 
 /* The next option's id, with its value in *value; OPTION_END when only words are left, from argv[optind] on.
  * Prints the help and ends the process for --help, and says what is wrong and ends it for anything unknown.

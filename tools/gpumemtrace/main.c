@@ -7,8 +7,8 @@
 #include "base/version.h"
 #include "command.h"
 
-static const struct command *const commands[] = {&run_command, &report_command, &diff_command, &merge_command,
-                                                 &export_command};
+static const struct command *const commands[] = {&run_command,   &report_command, &diff_command,
+                                                 &merge_command, &export_command, &top_command};
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 

@@ -1,8 +1,8 @@
 # build/gpumemtrace: the command-line tool.
-CLI_SOURCES := $(sort $(SHARED_SOURCES) $(addprefix src/trace/,reader.c records.c) \
+CLI_SOURCES := $(sort $(SHARED_SOURCES) $(addprefix src/trace/,follow.c reader.c records.c) \
 	$(PAGE_SOURCES) $(wildcard src/symbols/*.c src/export/*.c tools/gpumemtrace/*.c))
 CLI_OBJECTS := $(call objects,cli,$(CLI_SOURCES)) $(BUILD)/generated/profile.pb-c.o
-CLI_LIBS    := -ldw -lelf -liberty -ljansson -lprotobuf-c -lsqlite3 -lz -lm
+CLI_LIBS    := -ldw -lelf -liberty -ljansson -lprotobuf-c -lsqlite3 -lncursesw -lz -lm
 
 cli: $(BUILD)/gpumemtrace
 

@@ -1,0 +1,169 @@
+/* gpumemtrace top: what running processes hold, from the recordings that they write. */
+#include "top.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command.h"
+
+#define LINES_DEFAULT    20
+#define INTERVAL_DEFAULT UINT64_C(1000000000)
+
+enum { OPTION_ONCE = OPTION_LONG_ONLY, OPTION_JSON, OPTION_SORT };
+
+static const struct option_row options[] = {
+    {OPTION_ONCE, "once", NULL, "print one look, over one interval, and end"},
+    {OPTION_JSON, "json", NULL, "a line for each look, in the schema gpumemtrace.top/1"},
+    {'d', "interval", "SECONDS", "time between two looks (1)"},
+    {OPTION_SORT, "sort", "KEY", "live (the default), peak, rate, growth or allocs"},
+    {'n', "top", "N", "list the N first places (20; 0: all), where it is no terminal"},
+};
+
+struct request {
+    bool once, json;
+    struct top top;
+};
+
+static enum live_order find_order(const struct command *command, const char *name)
+{
+    for (int i = 0; i < LIVE_ORDER_COUNT; i++)
+        if (strcmp(name, live_order_names[i]) == 0)
+            return (enum live_order)i;
+    usage_error(command, "there is no order '%s'%s", name,
+                did_you_mean(name, live_order_names, LIVE_ORDER_COUNT));
+}
+
+static uint64_t read_interval(const struct command *command, const char *value)
+{
+    char *end;
+    double seconds = strtod(value, &end);
+    if (value[0] == 0 || *end || !(seconds >= 0.01 && seconds <= 86400))
+        usage_error(command, "option '--interval' needs seconds, from 0.01 on, not '%s'", value);
+    return (uint64_t)(seconds * 1e9);
+}
+
+static void read_options(const struct command *command, int argc, char **argv, struct request *request)
+{
+    const char *value;
+    for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
+        request->once |= id == OPTION_ONCE;
+        request->json |= id == OPTION_JSON;
+        if (id == 'd')
+            request->top.interval_ns = read_interval(command, value);
+        if (id == 'n')
+            request->top.lines = option_number(command, "--top", value);
+        if (id == OPTION_SORT)
+            request->top.live.order = find_order(command, value);
+    }
+}
+
+/* A number is a process, unless a file has that name. */
+static int add_word(struct live *live, const char *word)
+{
+    char error[512], *end;
+    unsigned long pid = strtoul(word, &end, 10);
+    bool is_pid =
+        word[0] >= '1' && word[0] <= '9' && *end == 0 && pid <= UINT32_MAX && access(word, F_OK) != 0;
+    if ((is_pid ? live_add_pid(live, (uint32_t)pid, error, sizeof(error))
+                : live_add_file(live, word, error, sizeof(error))) == 0)
+        return 0;
+    complain(word, "%s", error);
+    return -1;
+}
+
+static void wait_interval(const struct top *top)
+{
+    struct timespec time = {(time_t)(top->interval_ns / 1000000000), (long)(top->interval_ns % 1000000000)};
+    nanosleep(&time, NULL);
+}
+
+static bool look(struct top *top)
+{
+    if (live_look(&top->live))
+        return true;
+    complain(NULL, "not enough memory");
+    return false;
+}
+
+/* A file that cannot be read is unreadable input where nothing else was asked for. */
+static int judge(const struct top *top)
+{
+    const struct live *live = &top->live;
+    for (size_t i = 0; i < live->process_count; i++) {
+        if (!live_problem(live->processes[i]))
+            continue;
+        complain(live_path(live->processes[i]), "%s", live_problem(live->processes[i]));
+        return STATUS_UNUSABLE;
+    }
+    return STATUS_GOOD;
+}
+
+static int print_looks(struct request *request)
+{
+    struct top *top = &request->top;
+    struct output out;
+    for (bool more = true; more;) {
+        bool running = live_any_running(&top->live) || top->live.finds;
+        if (running)
+            wait_interval(top);
+        if (running && !look(top))
+            return STATUS_UNUSABLE;
+        output_init(&out, STDOUT_FILENO);
+        if (request->json)
+            top_write_json(top, &out);
+        else
+            top_write_text(top, &out);
+        int error = output_flush(&out);
+        if (error) {
+            complain("standard output", "%s", strerror(error));
+            return STATUS_UNUSABLE;
+        }
+        more = !request->once && (live_any_running(&top->live) || top->live.finds);
+    }
+    return judge(top);
+}
+
+static int top_main(const struct command *command, int argc, char **argv)
+{
+    struct request request = {.top = {.lines = LINES_DEFAULT, .interval_ns = INTERVAL_DEFAULT}};
+    struct live *live = &request.top.live;
+    int status = STATUS_GOOD;
+    read_options(command, argc, argv, &request);
+    for (int i = optind; i < argc && status == STATUS_GOOD; i++)
+        status = add_word(live, argv[i]) == 0 ? STATUS_GOOD : STATUS_UNUSABLE;
+    if (optind == argc)
+        live_add_all(live);
+    if (status == STATUS_GOOD && !look(&request.top))
+        status = STATUS_UNUSABLE;
+    if (status == STATUS_GOOD)
+        status = judge(&request.top);
+    if (status == STATUS_GOOD)
+        status = !request.once && !request.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)
+                     ? top_run_screen(&request.top)
+                     : print_looks(&request);
+    live_release(live);
+    return status;
+}
+
+const struct command top_command = {
+    .name = "top",
+    .arguments = "[OPTION…] [PID|RECORDING…]",
+    .summary = "Shows what running processes hold, live, and where it changes",
+    .details = "Without arguments, all processes on this machine that are being recorded and whose "
+               "recordings can be\n"
+               "read. It reads what they write: they are not stopped, signalled or attached to. Keys sort "
+               "and scroll;\n"
+               "where the output is no terminal, a table is printed at each interval until the processes "
+               "have ended.",
+    .example = "  gpumemtrace top\n"
+               "  gpumemtrace top 4711\n"
+               "  gpumemtrace top --sort growth gpumemtrace.4711.gmt\n"
+               "  gpumemtrace top --once --json | jq '.processes[].spaces[].live_bytes'\n",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .run = top_main,
+};
