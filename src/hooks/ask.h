@@ -10,6 +10,7 @@
 #define HOOKS_ASK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "capture/elf_image.h"
 #include "cuda/abi.h"
@@ -65,6 +66,26 @@
     }
 ASKED(AS_QUESTION)
 #undef AS_QUESTION
+
+/* Around questions that the driver calls unsafe: in a thread that captures a stream, or while another one
+ * captures in the global mode, they would end the capture. Saying that we mean it keeps them out of that. */
+struct asking {
+    CUstreamCaptureMode mode;
+    bool exchanged;
+};
+
+static inline struct asking ask_begin(void)
+{
+    struct asking asking = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    asking.exchanged = ask_cuThreadExchangeStreamCaptureMode(&asking.mode) == CUDA_SUCCESS;
+    return asking;
+}
+
+static inline void ask_end(struct asking *asking)
+{
+    if (asking->exchanged)
+        ask_cuThreadExchangeStreamCaptureMode(&asking->mode);
+}
 
 /* The loaded driver is `image`; later: it is gone. */
 void ask_find_all(const struct elf_image *image);

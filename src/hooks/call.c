@@ -114,7 +114,9 @@ static void record_no_memory(const struct allocation *allocation, int error)
     if (allocation->device < 0 || allocation->device == place_current_device())
         place_memory_info(&free_bytes, &total_bytes);
     pool_samples_take();
+    device_refusing(allocation->device);
     record_out_of_memory(allocation, error, free_bytes, total_bytes);
+    device_refused(allocation->device);
 }
 
 static void record_result(const struct allocation *allocation, int rc)

@@ -193,16 +193,12 @@ void place_fill(struct allocation *allocation)
     allocation->context = lives_without_context(allocation) ? 0 : place.number;
 }
 
-/* In a thread that captures a stream in the global mode, a call that the driver calls unsafe would invalidate
- * the capture. Saying that we mean it keeps our questions out of that. */
 void place_memory_info(size_t *free_bytes, size_t *total_bytes)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool exchanged = ask_cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+    struct asking asking = ask_begin();
     if (ask_cuMemGetInfo_v2(free_bytes, total_bytes) != CUDA_SUCCESS)
         *free_bytes = *total_bytes = 0;
-    if (exchanged)
-        ask_cuThreadExchangeStreamCaptureMode(&mode);
+    ask_end(&asking);
 }
 
 static void add(CUcontext handle, CUdevice device, enum context_kind kind)

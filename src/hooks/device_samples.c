@@ -20,6 +20,8 @@
 #define SPEND_NS   UINT64_C(20000000)
 #define SPEND_PART 256
 
+#define PROCESSES_INTERVAL_NS UINT64_C(1000000000)
+
 int __cxa_atexit(void (*function)(void *), void *arg, void *dso_handle);
 
 /* What contexts, or code, have. */
@@ -33,7 +35,8 @@ struct total {
 struct device {
     struct total contexts, code;
     _Atomic uint64_t start_total, start_free; /* before the first context; 0: not known */
-    _Atomic bool started;
+    _Atomic bool started, was_used;
+    _Atomic uint64_t asked_ns; /* about its processes; 0: never */
 };
 
 /* Whether the process that NVML lists by our number is this one. In a container numbers are not what they are
@@ -186,6 +189,7 @@ void device_holds(int device, enum event_type of, int count, struct device_chang
     if (state == NULL)
         return;
     struct total *total = of == EVENT_CONTEXTS ? &state->contexts : &state->code;
+    atomic_store(&state->was_used, true);
     atomic_fetch_add(&total->count, count);
     atomic_fetch_add(&total->bytes, change.bytes);
     if (change.basis == BASIS_UNKNOWN)
@@ -209,10 +213,11 @@ static void record_start(int device, struct device *state)
 static uint64_t graph_bytes_on(int device)
 {
     cuuint64_t reserved = 0;
-    return ask_cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
-                   CUDA_SUCCESS
-               ? reserved
-               : 0;
+    struct asking asking = ask_begin();
+    bool told = ask_cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved) ==
+                CUDA_SUCCESS;
+    ask_end(&asking);
+    return told ? reserved : 0;
 }
 
 /* False: the driver would not tell, or the current context is another device's. */
@@ -257,6 +262,36 @@ void device_sample(int device, enum sample_reason reason)
         see_to_the_exit();
 }
 
+/* ---- processes ---- */
+
+static void record_listed(int device, const struct nvml_figures *figures)
+{
+    if (figures->processes_known)
+        record_processes(device, atomic_load(&number) == IS_OURS ? figures->own_bytes : 0,
+                         figures->all_bytes);
+}
+
+void device_refusing(int device)
+{
+    struct device *state = device_of(device);
+    struct nvml_figures figures;
+    uint64_t now = now_ns(), asked = state == NULL ? now : atomic_load(&state->asked_ns);
+    if (now - asked < PROCESSES_INTERVAL_NS || !atomic_compare_exchange_strong(&state->asked_ns, &asked, now))
+        return;
+    if (!nvml_open())
+        return;
+    if (nvml_ask(device, &figures))
+        record_listed(device, &figures);
+    nvml_close();
+}
+
+void device_refused(int device)
+{
+    record_news(device);
+    if (device_of(device) != NULL)
+        see_to_the_exit();
+}
+
 /* ---- the exit ---- */
 
 static void sample_last(int device, bool has_nvml)
@@ -265,8 +300,8 @@ static void sample_last(int device, bool has_nvml)
     struct nvml_figures nvml = {0};
     bool told = has_nvml && nvml_ask(device, &nvml);
     record_news(device);
-    if (told && nvml.processes_known)
-        record_processes(device, atomic_load(&number) == IS_OURS ? nvml.own_bytes : 0, nvml.all_bytes);
+    if (told)
+        record_listed(device, &nvml);
     if (!ask_driver(device, &figures)) {
         figures =
             (struct driver_figures){.free_bytes = nvml.free_bytes, .graph_bytes = graph_bytes_on(device)};
@@ -286,7 +321,7 @@ static void sample_at_exit(void *ignored)
         bool has_nvml = nvml_open();
         pool_samples_take();
         for (int i = 0; i < DEVICES_MAX; i++)
-            if (atomic_load(&devices[i].contexts.count) > 0)
+            if (atomic_load(&devices[i].was_used))
                 sample_last(i, has_nvml);
         if (has_nvml)
             nvml_close();

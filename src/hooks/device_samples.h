@@ -50,6 +50,11 @@ void device_holds(int device, enum event_type of, int count, struct device_chang
 /* After an allocation for which the recorder said so, and at the other moments. */
 void device_sample(int device, enum sample_reason reason);
 
+/* Before a refusal for want of memory is recorded: who else has some, by NVML. At most once a second. */
+void device_refusing(int device);
+/* After: it may have been the first that is recorded. */
+void device_refused(int device);
+
 /* Whether to spend time on a question now. The time that all of them may take together grows with the run. */
 bool device_samples_affordable(void);
 

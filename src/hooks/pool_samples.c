@@ -47,13 +47,11 @@ static bool ask_about(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t
 static void sample(struct watched *entry, CUmemoryPool pool)
 {
     uint64_t reserved, used, threshold;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool exchanged = ask_cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+    struct asking asking = ask_begin();
     bool answered = ask_about(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
                     ask_about(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) &&
                     ask_about(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
-    if (exchanged)
-        ask_cuThreadExchangeStreamCaptureMode(&mode);
+    ask_end(&asking);
     if (!answered)
         return;
     bool is_first = atomic_fetch_add_explicit(&entry->samples, 1, memory_order_relaxed) == 0;

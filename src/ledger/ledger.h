@@ -81,7 +81,10 @@ struct oom {
     size_t layout_count;
     const struct layout *layouts; /* of the device that was asked: each allocator's, then */
     uint64_t
-        pool_unused_bytes; /* of that device, reserved by memory pools and in no block, as far as known */
+        pool_unused_bytes;  /* of that device, reserved by memory pools and in no block, as far as known */
+    uint64_t context_bytes; /* of that device, what its contexts took, as far as measured */
+    /* NVML's, of that device and that moment: this process's bytes, and all processes'; 0: not known. */
+    uint64_t own_bytes, all_bytes;
     /* The first allocation afterwards, in the same space, of at least as much: when, 0 for none so far, and
      * how much of the space was given back between the two. */
     uint64_t granted_ns, freed_bytes;

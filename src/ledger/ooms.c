@@ -6,6 +6,9 @@
 #define OOM_SEGMENTS 8
 #define OOM_PINNERS  8
 
+/* What NVML said so long ago is taken for now's. */
+#define PROCESSES_GOOD_NS UINT64_C(2000000000)
+
 static uint32_t count_holders(const struct ledger *ledger, const struct space_record *space)
 {
     uint32_t holders = 0;
@@ -22,6 +25,19 @@ static int compare_shares(const void *left, const void *right, const void *unuse
     const struct share *one = left, *other = right;
     (void)unused;
     return (one->bytes < other->bytes) - (one->bytes > other->bytes);
+}
+
+/* NVML was asked just before, if at all. */
+static void note_who_else(struct oom *oom, const struct device_figures *figures)
+{
+    if (figures == NULL)
+        return;
+    oom->context_bytes = figures->contexts.bytes;
+    if (figures->processes_ns != 0 && figures->own_bytes != 0 &&
+        figures->processes_ns + PROCESSES_GOOD_NS >= oom->time_ns) {
+        oom->own_bytes = figures->own_bytes;
+        oom->all_bytes = figures->all_bytes;
+    }
 }
 
 bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *asked)
@@ -58,6 +74,7 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
     if (device >= 0) {
         static const struct layout_limits limits = {.segments = OOM_SEGMENTS, .pinners = OOM_PINNERS};
         oom->driver_bytes = ledger_live_on(ledger, device);
+        note_who_else(oom, ledger_figures_of(ledger, device));
         oom->pool_unused_bytes = ledger_unused_in_pools(ledger, device);
         ledger_layouts(ledger, device, LAYOUT_NOW, &limits, ledger->arena, &oom->layouts, &oom->layout_count);
     }

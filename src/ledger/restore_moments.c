@@ -35,6 +35,9 @@ const char *restore_oom(const struct item *item)
                         .granted_ns = values[11],
                         .freed_bytes = values[12],
                         .ended_bytes = values[13],
+                        .context_bytes = values[14],
+                        .own_bytes = values[15],
+                        .all_bytes = values[16],
                         .shares = shares,
                         .layouts = layouts};
     ledger->unanswered += oom->granted_ns == 0;

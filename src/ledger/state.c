@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct totals) == 64, "a new field is to be saved and rest
 _Static_assert(sizeof(struct ledger_counters) == 64, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct site_record) == 184, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct history) == 528, "a new field is to be saved and restored");
-_Static_assert(sizeof(struct oom) == 120, "a new field is to be saved and restored");
+_Static_assert(sizeof(struct oom) == 144, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct layout) == 112, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct memory_sample) == 72, "a new field is to be saved and restored");
 _Static_assert(sizeof(struct device_figures) == 728, "a new field is to be saved and restored");
@@ -231,7 +231,8 @@ static void save_ooms(const struct saving *saving)
         const struct oom *oom = ledger_oom(saving->ledger, i);
         PUT(saving, OOM, oom->time_ns, oom->site, (uint32_t)oom->error, oom->requested_bytes, oom->free_bytes,
             oom->total_bytes, oom->live_bytes, oom->pool_unused_bytes, oom->share_count, oom->layout_count,
-            oom->driver_bytes, oom->granted_ns, oom->freed_bytes, oom->ended_bytes);
+            oom->driver_bytes, oom->granted_ns, oom->freed_bytes, oom->ended_bytes, oom->context_bytes,
+            oom->own_bytes, oom->all_bytes);
         for (uint32_t share = 0; share < oom->share_count; share++)
             PUT(saving, SHARE, oom->shares[share].site, oom->shares[share].bytes, oom->shares[share].blocks);
         for (size_t layout = 0; layout < oom->layout_count; layout++)

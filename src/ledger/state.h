@@ -31,7 +31,7 @@ struct summits;
  *   its device
  * - POOL: handle, device, time, reserved, used, threshold, peak reserved bytes
  * - OOM: time, site, error (32 bits), requested, free, total, live, unused pool bytes, shares, layouts,
- *   driver's bytes, time of the answer, freed and ended bytes
+ *   driver's bytes, time of the answer, freed and ended bytes, contexts' bytes, NVML's own and all bytes
  * - SHARE: site, bytes, blocks
  * - LAYOUT: allocator, device, time, reserved, allocated, releasable, stranded, largest free bytes, blocks,
  *   outside bytes, segments in all, and how many segments and pinners follow

@@ -238,6 +238,8 @@ static void write_ooms(struct json *json, const struct report *report)
         emit_u64(json, "releasable_bytes", row->releasable_bytes);
         emit_u64(json, "stranded_bytes", row->stranded_bytes);
         emit_known(json, "elsewhere_bytes", row->oom->total_bytes > 0, row->elsewhere_bytes);
+        emit_known(json, "other_processes_bytes", row->oom->own_bytes > 0, report_oom_others(row->oom));
+        emit_known(json, "context_bytes", row->oom->context_bytes > 0, row->oom->context_bytes);
         emit_known(json, "largest_request_bytes", row->largest_known, row->largest_bytes);
         emit_string(json, "cause", oom_cause_names[row->cause]);
         emit_string(json, "verdict", row->verdict);

@@ -319,6 +319,8 @@ bool report_is_in(const struct report_site *site, const struct ledger_space *spa
 /* peak_falls.c: fills in `without` and `falls` of a peak that has its lines. False: memory ran out. */
 bool report_find_falls(struct report *report, struct peak *peak);
 
+/* oom_verdict.c: what other processes had then, where own_bytes is known. */
+uint64_t report_oom_others(const struct oom *oom);
 /* oom_verdict.c: fills in everything from `releasable_bytes` on but the outcome. `before` is the one before
  * it, or NULL. False: memory ran out. */
 bool report_judge_oom(struct report *report, struct out_of_memory *row, const struct out_of_memory *before);

@@ -177,12 +177,23 @@ static void say_fragmented(struct words *words, const struct moment *moment)
     size_of(words, "; living blocks strand ", row->stranded_bytes, " of it");
 }
 
+uint64_t report_oom_others(const struct oom *oom)
+{
+    return less(oom->all_bytes, oom->own_bytes);
+}
+
 static void say_elsewhere(struct words *words, const struct moment *moment)
 {
     uint64_t elsewhere = moment->row->elsewhere_bytes;
     size_of(words, "Mostly not this process's doing: of ", moment->used, "");
     size_of(words, " in use its recorded allocations are ", moment->oom->driver_bytes, "");
-    size_of(words, "; other processes, contexts or untracked memory hold ", elsewhere, "");
+    words_add(words, "; other processes");
+    if (moment->oom->own_bytes)
+        size_of(words, " (", report_oom_others(moment->oom), ")");
+    words_add(words, ", contexts");
+    if (moment->oom->context_bytes)
+        size_of(words, " (", moment->oom->context_bytes, ")");
+    size_of(words, " or untracked memory hold ", elsewhere, "");
     if (moment->at_start && moment->at_start <= elsewhere)
         size_of(words, ", ", moment->at_start, " of it since before its first allocation");
 }

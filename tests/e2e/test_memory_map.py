@@ -337,16 +337,48 @@ def test_the_peak_has_a_sample_of_its_own(gmt):
 
 
 def test_a_refusal_for_want_of_memory_is_a_sample(gmt):
-    row = rows(gmt, play(gmt, """
+    done = play(gmt, """
         cuda.init()
         cuda.allocate(600 * MIB)
         try:
             cuda.allocate(600 * MIB)
         except cuda.CudaError:
             pass
-    """, env={"SIMGPU_MEMORY": "1G"}))[0]
+    """, env={"SIMGPU_MEMORY": "1G"})
+    row = rows(gmt, done)[0]
+    (oom,) = done.report["ooms"]
+    assert mib(oom, "other_processes", "context", "free") == [0, 256, 168]
     (refused,) = [sample for sample in row["samples"] if sample["reason"] == "out_of_memory"]
     assert mib(refused, "free", "tracked", "context", "rest") == [1024 - 856, 600, 256, 0]
+
+
+def test_a_refusal_on_another_process_account_names_it(gmt, neighbour):
+    neighbour.take(5000)
+    done = play(gmt, """
+        cuda.init()
+        cuda.allocate(1000 * MIB)
+        try:
+            cuda.allocate(3000 * MIB)
+        except cuda.CudaError:
+            os._exit(0)             # no exit that NVML is asked at
+    """, env={"SIMGPU_SHARED": neighbour.shared})
+    (oom,) = done.report["ooms"]
+    assert oom["cause"] == "elsewhere" and mib(oom, "other_processes", "context", "elsewhere") == [5256, 256, 5512]
+    assert "; other processes (5.13 GiB), contexts (256.0 MiB) or untracked memory hold 5.38 GiB" in oom["verdict"]
+    (again,) = gmt.rendered(done.recording)["ooms"]
+    assert {**again, "frames": []} == {**oom, "frames": []}
+
+
+def test_a_program_that_gets_nothing_is_told_who_has_it(gmt, neighbour):
+    neighbour.take(7000)
+    row = rows(gmt, play(gmt, """
+        cuda.init()
+        try:
+            cuda.allocate(3000 * MIB)
+        except cuda.CudaError:
+            pass
+    """, env={"SIMGPU_SHARED": neighbour.shared}))[0]
+    assert mib(row, "tracked", "context", "other_processes", "untracked") == [0, 256, 7256, 0]
 
 
 def test_children_and_other_ways_out_ask_nothing(gmt):
@@ -404,3 +436,50 @@ def test_asking_for_functions_again_and_again_stays_cheap(gmt):
     row = rows(gmt, done)[0]
     assert mib(row, "modules", "untracked") == [4, 0]
     assert row["modules_basis"] == "device"
+
+
+def test_what_graphs_keep_is_told(gmt):
+    """A graph's allocation takes memory when it is launched, and keeps it."""
+    row = rows(gmt, play(gmt, """
+        stream_create = cuda._function("cuStreamCreate", [c_void_p], c_uint)
+        begin = cuda._function("cuStreamBeginCapture_v2", c_void_p, c_uint)
+        end = cuda._function("cuStreamEndCapture", c_void_p, [c_void_p])
+        instantiate = cuda._function("cuGraphInstantiateWithFlags", [c_void_p], c_void_p, c_uint64)
+        launch = cuda._function("cuGraphLaunch", c_void_p, c_void_p)
+        cuda.init()
+        cuda.allocate(2 * MIB)
+        stream = stream_create(1)
+        begin(stream, 2)
+        cuda.allocate_async(64 * MIB, stream)
+        launch(instantiate(end(stream), 0), stream)
+    """))[0]
+    assert mib(row, "tracked", "graph", "context", "untracked") == [2, 64, 256, 0]
+
+
+def test_after_the_last_context_nvml_tells_what_is_free(gmt, neighbour):
+    row = rows(gmt, play(gmt, """
+        cuda.init_driver(0)
+        context = cuda.context_create(0, 0)
+        cuda.allocate(100 * MIB)
+        cuda.context_destroy(context)
+    """, env={"SIMGPU_SHARED": neighbour.shared}))[0]
+    assert (row["contexts"], row["reason"]) == (0, "exit")
+    assert mib(row, "free", "tracked", "context", "untracked") == [8192 - 256, 0, 0, 256]
+    assert mib(row["peak"], "tracked", "context", "rest") == [100, 256, 256]
+
+
+def test_a_bounded_recording_tells_the_same(gmt):
+    """What was told before the events that are kept is in the checkpoint."""
+    done = play(gmt, """
+        cuda.init()
+        function(load(image(3 * MIB)), b"kernel")
+        big = cuda.allocate(500 * MIB)
+        cuda.release(big)
+        for i in range(150000):
+            cuda.release(cuda.allocate(1 * MIB))
+        cuda.allocate(10 * MIB)
+    """, env={"GPUMEMTRACE_MAX_TRACE": "2M", "GPUMEMTRACE_STACKS": "none"})
+    assert "Older events were dropped" in done.text
+    row = rows(gmt, done)[0]
+    assert mib(row, "tracked", "context", "modules", "untracked") == [10, 256, 4, 0]
+    assert mib(row["peak"], "tracked") == [500] and row["first"]["reason"] == "start"

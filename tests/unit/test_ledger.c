@@ -284,6 +284,33 @@ static void test_out_of_memory_names_the_holders_most_bytes_first(void **state)
     assert_int_equal(ledger_counters(books.ledger)->failed_allocs, 1);
 }
 
+/* What NVML said is of that moment, or is not known then; and a refusal is a sample of its device. */
+static void test_out_of_memory_tells_who_else_has_memory_then(void **state)
+{
+    (void)state;
+    struct event refusal = {
+        .type = EVENT_OOM, .site = device_site(0), .size = 99, .free_bytes = 40, .total_bytes = 1000};
+    happen((struct event){.type = EVENT_CONTEXTS, .size = 256, .count = 1, .detail = BASIS_PROCESS});
+    happen((struct event){.type = EVENT_PROCESSES, .size = 300, .total_bytes = 900});
+    happen(refusal);
+    happen((struct event){.type = EVENT_PROCESSES, .size = 0, .total_bytes = 900}); /* not listed */
+    happen(refusal);
+    happen((struct event){.type = EVENT_PROCESSES, .size = 300, .total_bytes = 900});
+    now_ns += UINT64_C(3000000000);
+    happen(refusal);
+    static const uint64_t own[] = {300, 0, 0};
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        const struct oom *oom = ledger_oom(books.ledger, i);
+        assert_int_equal(oom->context_bytes, 256);
+        assert_int_equal(oom->own_bytes, own[i]);
+        assert_int_equal(oom->all_bytes, own[i] ? 900 : 0);
+    }
+    const struct memory_sample *sample = ledger_memory(books.ledger, 0);
+    assert_int_equal(sample->reason, SAMPLE_OOM);
+    assert_int_equal(sample->time_ns, now_ns);
+    assert_true(sample->free_bytes == 40 && sample->context_bytes == 256);
+}
+
 /* A framework that retries without end must not fill memory, nor 10,000 sites make each try slow. */
 static void test_out_of_memory_moments_are_bounded(void **state)
 {
@@ -417,6 +444,7 @@ int main(void)
         WITH_BOOKS(test_an_address_handed_out_twice_ends_the_older_block),
         WITH_BOOKS(test_refused_allocations_are_counted_and_change_nothing_else),
         WITH_BOOKS(test_out_of_memory_names_the_holders_most_bytes_first),
+        WITH_BOOKS(test_out_of_memory_tells_who_else_has_memory_then),
         WITH_BOOKS(test_out_of_memory_moments_are_bounded),
         WITH_BOOKS(test_the_latest_word_of_the_driver_is_kept_per_device),
         WITH_BOOKS(test_an_event_of_an_unknown_site_is_dropped_and_counted),
