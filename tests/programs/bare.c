@@ -9,6 +9,11 @@
 
 #include "cuda/abi.h"
 
+CUresult cuInit(unsigned int);
+CUresult cuCtxCreate_v2(CUcontext *, unsigned int, CUdevice);
+CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
+CUresult cuMemFree_v2(CUdeviceptr);
+
 static void work(void)
 {
     CUcontext context;
