@@ -141,13 +141,24 @@ static bool set_session(struct config *config, const char *text)
     return true;
 }
 
+/* The folder that a relative path starts from, to be followed by a slash: "" for "/", as for an absolute
+ * path. */
+static bool folder_of(const char *path, char folder[CONFIG_PATH_MAX])
+{
+    folder[0] = '\0';
+    bool is_known = *path == '/' || getcwd(folder, CONFIG_PATH_MAX) != NULL;
+    if (!is_known || strcmp(folder, "/") == 0)
+        folder[0] = '\0';
+    return is_known;
+}
+
 /* Read at exit, when the program may have gone to another folder. */
 static bool set_suppressions(struct config *config, const char *text)
 {
-    char folder[CONFIG_PATH_MAX] = "";
+    char folder[CONFIG_PATH_MAX];
     if (*text == '\0')
         return true;
-    if (*text != '/' && getcwd(folder, sizeof folder) == NULL)
+    if (!folder_of(text, folder))
         return false;
     int wrote = snprintf(config->suppressions, sizeof config->suppressions, "%s%s%s", folder,
                          *text == '/' ? "" : "/", text);
@@ -159,7 +170,7 @@ static bool set_suppressions(struct config *config, const char *text)
 
 static bool set_output(struct config *config, const char *text)
 {
-    char folder[CONFIG_PATH_MAX] = "";
+    char folder[CONFIG_PATH_MAX];
     if (*text == '\0' || text[strlen(text) - 1] == '/')
         return false;
     for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%')) {
@@ -167,8 +178,7 @@ static bool set_output(struct config *config, const char *text)
             return false;
     }
     /* A folder that is gone, or has no name that fits: opening the file will tell. */
-    if (*text != '/' && getcwd(folder, sizeof folder) == NULL)
-        folder[0] = '\0';
+    bool is_gone = !folder_of(text, folder);
     /* The folder is no pattern: its own % signs are doubled. */
     size_t used = 0;
     for (const char *at = folder; *at != '\0' && used + 2 < sizeof config->output; at++) {
@@ -177,7 +187,7 @@ static bool set_output(struct config *config, const char *text)
         config->output[used++] = *at;
     }
     int wrote = snprintf(config->output + used, sizeof config->output - used, "%s%s",
-                         folder[0] == '\0' ? "" : "/", text);
+                         *text == '/' || is_gone ? "" : "/", text);
     if (wrote < 0 || (size_t)wrote >= sizeof config->output - used) {
         config->output[0] = '\0';
         return false;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "report_samples.h"
+#include "scratch.h"
 
 #define STEPS 60
 
@@ -38,9 +39,7 @@ static const struct symbol_source extension_symbols = {.resolve = name_extension
 /* The script, so that lines of it can be shown: line n reads "n". */
 static void write_script(struct training *training)
 {
-    snprintf(training->folder, sizeof training->folder, "/tmp/gpumemtrace-report-XXXXXX");
-    assert_non_null(mkdtemp(training->folder));
-    snprintf(training->script, sizeof training->script, "%s/train.py", training->folder);
+    snprintf(training->script, sizeof training->script, "%s", scratch_path("train.py"));
     FILE *file = fopen(training->script, "w");
     assert_non_null(file);
     for (int line = 1; line <= 60; line++) {
@@ -148,6 +147,5 @@ void training_open(struct training *training)
 void training_close(struct training *training)
 {
     unlink(training->script);
-    rmdir(training->folder);
     books_close(&training->books);
 }

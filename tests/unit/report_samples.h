@@ -12,7 +12,7 @@
 struct training {
     struct books books;
     uint32_t weights, kept, activations, staging, workspace, failing;
-    char folder[64], script[96];
+    char script[96];
 };
 
 void training_open(struct training *training);

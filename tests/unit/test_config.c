@@ -285,6 +285,18 @@ static void test_a_relative_path_means_the_folder_at_the_start(void **state)
     assert_string_equal(stem, expected);
 }
 
+static void test_a_relative_path_in_the_root_folder_has_one_slash(void **state)
+{
+    (void)state;
+    char stem[CONFIG_PATH_MAX];
+    assert_int_equal(chdir("/"), 0);
+    read_with("GPUMEMTRACE_OUTPUT", "run");
+    assert_true(config_expand(&config, "", "", stem, sizeof stem));
+    assert_string_equal(stem, "/run");
+    read_with("GPUMEMTRACE_SUPPRESSIONS", "my.supp");
+    assert_string_equal(config.suppressions, "/my.supp");
+}
+
 static void test_a_folders_own_percent_signs_are_no_pattern(void **state)
 {
     (void)state;
@@ -370,6 +382,7 @@ int main(void)
         WITH_NO_VARIABLES(test_a_folder_is_no_file_name),
         WITH_NO_VARIABLES(test_a_path_too_long_is_named_and_the_default_used),
         WITH_NO_VARIABLES(test_a_relative_path_means_the_folder_at_the_start),
+        WITH_NO_VARIABLES(test_a_relative_path_in_the_root_folder_has_one_slash),
         WITH_NO_VARIABLES(test_a_folders_own_percent_signs_are_no_pattern),
         WITH_NO_VARIABLES(test_suppressions_are_found_from_any_folder),
         WITH_NO_VARIABLES(test_a_complaint_about_everything_is_whole_lines),
