@@ -335,6 +335,15 @@ struct allocator_words {
 };
 struct allocator_words report_allocator(const struct report *report, uint32_t string);
 
+/* pinner_lines.c: what a line of code strands in a layout. Fills the first of up to `max` lines, most
+ * stranded bytes first, and returns how many. */
+struct pinner_line {
+    uint32_t site; /* index in `sites`: the one that strands most */
+    uint64_t stranded_bytes, blocks;
+};
+size_t report_pinner_lines(const struct report *report, const struct layout *layout,
+                           struct pinner_line *lines, size_t max);
+
 /* frameworks.c: that of one allocator; NULL: it has none. */
 const struct layout *report_layout_of(const struct layout *layouts, size_t count, uint32_t allocator);
 

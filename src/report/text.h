@@ -15,8 +15,9 @@ struct text {
     const struct report *report;
     struct output *out;
     struct report_text_options options;
-    int lines;             /* printed so far */
-    uint64_t source_bytes; /* read so far, for lines of the reader's code */
+    int lines;                        /* printed so far */
+    uint64_t source_bytes;            /* read so far, for lines of the reader's code */
+    const struct peak *whole_tensors; /* the peak of tensors that the first screen had room for; NULL: none */
 };
 
 /* Prints and empties `words`. */

@@ -7,7 +7,7 @@
 #include "report/frameworks.h"
 #include "report/text.h"
 
-enum { LABEL = 2, VALUE = 20, SEGMENTS_SHOWN = 8, PINNERS_SHOWN = 8, PINNERS_NAMED = 2 };
+enum { LABEL = 2, VALUE = 20, SEGMENTS_SHOWN = 8, PINNERS_SHOWN = 8, PINNERS_NAMED = 2, PINNERS_MAX = 16 };
 
 static const char *name_of(const struct report *report, const struct layout *layout)
 {
@@ -37,11 +37,13 @@ static void say_free(struct words *words, const struct report *report, const str
 
 static void say_pinners(struct words *words, const struct report *report, const struct layout *layout)
 {
-    for (size_t i = 0; i < layout->pinner_count && i < PINNERS_NAMED; i++) {
+    struct pinner_line lines[PINNERS_MAX];
+    size_t count = report_pinner_lines(report, layout, lines, PINNERS_MAX);
+    for (size_t i = 0; i < count && i < PINNERS_NAMED; i++) {
         words_add(words, i == 0 ? "; stranded by " : ", ");
-        words_title(words, report, report->site_of_catalog[layout->pinners[i].site]);
+        words_title(words, report, lines[i].site);
         words_add(words, " (");
-        words_size(words, layout->pinners[i].stranded_bytes);
+        words_size(words, lines[i].stranded_bytes);
         words_add(words, ")");
     }
 }
@@ -197,14 +199,15 @@ static void list_figures(struct text *text, const struct layout *layout)
 static void list_pinners(struct text *text, const struct layout *layout)
 {
     struct words words = {0};
-    size_t shown =
-        text->options.full || layout->pinner_count < PINNERS_SHOWN ? layout->pinner_count : PINNERS_SHOWN;
+    struct pinner_line lines[PINNERS_MAX];
+    size_t count = report_pinner_lines(text->report, layout, lines, PINNERS_MAX);
+    size_t shown = text->options.full || count < PINNERS_SHOWN ? count : PINNERS_SHOWN;
     for (size_t i = 0; i < shown; i++) {
-        const struct layout_pinner *pinner = &layout->pinners[i];
+        const struct pinner_line *pinner = &lines[i];
         begin_row(&words, i == 0 ? "stranded by" : "");
         words_size(&words, pinner->stranded_bytes);
         words_column(&words, VALUE + 11);
-        text_title(text, &words, text->report->site_of_catalog[pinner->site]);
+        text_title(text, &words, pinner->site);
         words_add(&words, ", ");
         words_count(&words, pinner->blocks, "block");
         text_line(text, &words);

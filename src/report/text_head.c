@@ -86,6 +86,15 @@ static void say_space(struct text *text, const struct ledger_space *space)
     }
 }
 
+/* The driver's: a framework's own refusal follows from one of these. */
+static uint64_t refusals(const struct report *report)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < report->oom_count; i++)
+        count += report->sites[report->ooms[i].site].layer == LAYER_DRIVER;
+    return count;
+}
+
 void text_spaces(struct text *text, size_t most_rows)
 {
     const struct report *report = text->report;
@@ -120,12 +129,12 @@ void text_spaces(struct text *text, size_t most_rows)
         text_line(text, &words);
     }
     if (counters->failed_allocs) {
+        uint64_t for_want = refusals(report);
         words_count(&words, counters->failed_allocs, "allocation");
-        if (report->oom_count == counters->failed_allocs)
+        if (for_want == counters->failed_allocs)
             words_add(&words, " failed, for want of memory");
         else
-            words_add(&words, " failed, %llu of them for want of memory",
-                      (unsigned long long)report->oom_count);
+            words_add(&words, " failed, %llu of them for want of memory", (unsigned long long)for_want);
         text_line(text, &words);
     }
 }

@@ -2,7 +2,7 @@
 #include "report/text.h"
 
 /* One row of "label   text". */
-enum { LABEL_COLUMN = 2, VALUE_COLUMN = 14, HOLDERS_SHOWN = 3, PINNERS_SHOWN = 2 };
+enum { LABEL_COLUMN = 2, VALUE_COLUMN = 14, HOLDERS_SHOWN = 3, PINNERS_SHOWN = 2, PINNERS_MAX = 8 };
 
 static void label(struct words *words, const char *name)
 {
@@ -60,11 +60,13 @@ static void say_pinners(struct text *text, const struct out_of_memory *row)
     size_t shown = 0;
     for (size_t i = 0; row->cause == OOM_FRAGMENTED && i < row->oom->layout_count; i++) {
         const struct layout *layout = &row->oom->layouts[i];
-        for (size_t k = 0; k < layout->pinner_count && shown < PINNERS_SHOWN; k++, shown++) {
+        struct pinner_line lines[PINNERS_MAX];
+        size_t count = report_pinner_lines(text->report, layout, lines, PINNERS_MAX);
+        for (size_t k = 0; k < count && shown < PINNERS_SHOWN; k++, shown++) {
             label(&words, shown == 0 ? "stranded by" : "");
-            words_size(&words, layout->pinners[k].stranded_bytes);
+            words_size(&words, lines[k].stranded_bytes);
             words_column(&words, VALUE_COLUMN + 18);
-            text_title(text, &words, text->report->site_of_catalog[layout->pinners[k].site]);
+            text_title(text, &words, lines[k].site);
             text_line(text, &words);
         }
     }

@@ -163,7 +163,8 @@ void text_peak(struct text *text, int lines)
         size_t third = rows / 3 > 2 ? rows / 3 : 2, taken = say_peak_in(text, peak, third, false) + 1;
         rows = rows > taken + 2 ? rows - taken : 2;
     }
-    say_peak_in(text, falling, rows, true);
+    if (say_peak_in(text, falling, rows, true) == falling->lines.count && tensors)
+        text->whole_tensors = tensors;
     say_falls(text, falling, true);
 }
 
@@ -189,5 +190,6 @@ void text_every_peak(struct text *text)
             say_another(text, peak, !tensors_in(report, peak));
     }
     for (size_t i = 0; i < report->framework_peak_count; i++)
-        say_another(text, &report->framework_peaks[i], true);
+        if (&report->framework_peaks[i] != text->whole_tensors)
+            say_another(text, &report->framework_peaks[i], true);
 }

@@ -18,12 +18,12 @@ static void say_head(struct text *text, bool has_tensors)
     words_column(&words, PEAK);
     words_add(&words, "Peak");
     words_column(&words, NET);
-    words_add(&words, "Kept");
+    words_add(&words, "Kept in all");
     if (has_tensors) {
         words_column(&words, TENSORS);
         words_add(&words, "Tensors");
         words_column(&words, TENSORS_NET);
-        words_add(&words, "Kept");
+        words_add(&words, "Kept in all");
     }
     words_column(&words, COUNT);
     words_add(&words, "Times");
@@ -60,6 +60,7 @@ static void say_phase(struct text *text, const struct named_phase *phase, bool h
         if (site->net_bytes) {
             words_add(&words, ", kept ");
             signed_size(&words, site->net_bytes);
+            words_add(&words, phase->is.periods > 1 ? " in all" : "");
         }
         text_line(text, &words);
     }

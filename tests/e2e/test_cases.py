@@ -1,8 +1,10 @@
 """Bugs that people had, acted out again (tests/cases): the report must show each for what it is."""
 import sys
 
-from conftest import ROOT
+import stand_in
+from conftest import PROGRAMS, ROOT
 
+PYTHON_MODULE = {"PYTHONPATH": f"{PROGRAMS}:{ROOT / 'python'}"}
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -216,3 +218,39 @@ def test_managed_memory_beyond_what_the_device_has(gmt):
     assert size % (2 * MIB) == 0 and device_space(report)["peak_bytes"] == 8 * MIB
     assert any(note.startswith("Managed memory of device 0 came to 12.00 GiB, more than the device has (8.00 GiB)")
                for note in report["notes"])
+
+
+def test_phases_and_steps_that_a_training_loop_names(gmt):
+    report = play(gmt, "phases_of_training", env=PYTHON_MODULE).report
+    phases = {phase["name"]: phase for phase in report["phases"]}
+    assert {name: (phase["count"], phase["peak_bytes"] // MIB, phase["net_bytes"] // MIB)
+            for name, phase in phases.items()} == {
+        "training": (30, 60 + 29 + 110, 0), "forward": (30, 60 + 29 + 40, 30 * 40),
+        "backward": (30, 60 + 29 + 40 + 60, 30 * (60 - 40)), "optimizer": (30, 60 + 29 + 110, 30 * -60),
+        "validation": (30, 60 + 30, 30)}
+    (peak,) = report["peaks"]
+    assert peak["phases"] == ["training", "optimizer"]
+    (line,) = report["growth_lines"]
+    assert report["sites"][line["site"]]["title"].endswith("in predict")
+    assert 0.8 * MIB < line["bytes_per_step"] < 1.2 * MIB
+
+
+def test_statistics_that_keep_the_segments_of_batches_of_varying_length(gmt):
+    done = play(gmt, "fragmented_by_sizes", env={"SIMGPU_MEMORY": "480M", **stand_in.environment()})
+    report = done.report
+    (row,) = report["fragmentation"]
+    (cache,) = row["frameworks"]
+    assert [cache[key] // MIB for key in ("reserved_bytes", "allocated_bytes", "stranded_bytes", "releasable_bytes")] == \
+        [200, 30, 170, 0]
+    assert cache["largest_free_bytes"] == 9 * MIB  # behind the statistic: 20 - 8 - 3
+    assert {oom["cause"] for oom in report["ooms"]} == {"fragmented"}
+    assert {report["sites"][site]["title"] for site in cache["pinners"]} == {"fragmented_by_sizes.py:15 in statistic"}
+    assert "allocations failed, for want of memory" in done.text
+
+
+def test_devices_whose_peaks_are_not_at_one_time(gmt):
+    report = play(gmt, "replicas_in_turn", env={"SIMGPU_DEVICES": "2"}).report
+    assert [peak["bytes"] // MIB for peak in report["peaks"]] == [320, 220]
+    whole = report["whole_peak"]
+    assert (whole["bytes"] // MIB, whole["device"]) == (20 + 300 + 20, None)
+    assert sum(row["bytes"] for row in whole["sites"]) == whole["bytes"]
