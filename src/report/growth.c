@@ -149,7 +149,7 @@ static void judge_group(struct report *report, const struct groups *groups, size
 
 bool report_build_growth(struct report *report)
 {
-    uint64_t end_ns = growth_end(report->input->ledger, report->end_ns);
+    uint64_t end_ns = report->worked_ns;
     struct groups groups = {0};
     if (!group_sites(report, &groups))
         return false;

@@ -67,9 +67,9 @@ static void add_holding(struct report *report, struct sum *sum, const struct hol
 /* Every fact in this is exact; that it is a mistake is for the reader to say. */
 bool report_adds_up(const struct report *report, uint64_t blocks, uint64_t frees, const struct living *living)
 {
-    return frees == 0 && blocks >= MANY_BLOCKS && report->end_ns > 0 &&
+    return frees == 0 && blocks >= MANY_BLOCKS && report->worked_ns > 0 &&
            living->newest_ns > living->oldest_ns &&
-           living->newest_ns - living->oldest_ns >= report->end_ns / 2;
+           living->newest_ns - living->oldest_ns >= report->worked_ns / 2;
 }
 
 static enum reason find_reason(const struct report *report, const struct source_line *line, bool grows)
@@ -78,7 +78,7 @@ static enum reason find_reason(const struct report *report, const struct source_
         return REASON_GREW;
     if (report_adds_up(report, line->blocks, line->frees, &line->living))
         return REASON_ADDS_UP;
-    if (line->frees == 0 && line->living.oldest_ns > report->end_ns / 2)
+    if (line->frees == 0 && line->living.oldest_ns > report->worked_ns / 2)
         return REASON_LATE;
     return line->blocks >= MANY_BLOCKS ? REASON_MANY : REASON_REST;
 }

@@ -249,7 +249,8 @@ struct device_memory {
 struct report {
     const struct report_input *input;
     struct arena *arena;
-    uint64_t end_ns; /* the run's length as far as known: no time in the report is beyond it */
+    uint64_t end_ns;    /* the run's length as far as known: no time in the report is beyond it */
+    uint64_t worked_ns; /* of it, until the program stopped allocating (ledger/growth.h: growth_end) */
 
     size_t site_count;
     struct report_site *sites;

@@ -47,5 +47,6 @@ bool report_build_sites(struct report *report)
         fill_site(report, site, id);
         report->end_ns = later(report->end_ns, site->figures.last_time_ns);
     }
+    report->worked_ns = growth_end(report->input->ledger, report->end_ns);
     return true;
 }
