@@ -90,23 +90,21 @@ static void tidy(struct ledger *ledger, struct space_record *space)
     summits->count = marked ? leave_out_unchanged(entries, from, kept) : 0;
 }
 
-/* The highest mark that is not among `used`; false when there is none. */
-static bool highest_mark(const struct space_record *space, const uint32_t *used, uint32_t count, uint32_t *at)
+/* The highest mark below a height, which it becomes; false when there is none. */
+static bool highest_mark(const struct space_record *space, uint64_t *below, uint32_t *at)
 {
     const struct summits *summits = &space->summits;
     uint64_t held = held_before(space), highest = 0;
     for (uint32_t i = 0; i < summits->count; i++) {
         const struct summit_entry *entry = &summits->entries[i];
-        if (is_change(entry))
+        if (is_change(entry)) {
             held += entry->bytes;
-        bool is_used = entry->site != SUMMIT_MARK;
-        for (uint32_t k = 0; k < count; k++)
-            is_used |= used[k] == i;
-        if (!is_used && held > highest) {
+        } else if (held > highest && held < *below) {
             highest = held;
             *at = i;
         }
     }
+    *below = highest;
     return highest > 0;
 }
 
@@ -150,15 +148,22 @@ static void outdo(struct ledger *ledger, struct summits *summits, uint32_t at)
     }
 }
 
+static bool is_half_empty(const struct summits *summits)
+{
+    return summits->count <= summits->room / 2;
+}
+
+/* By the highest marks, one after the other, until that is enough. */
 static void leave_out_what_is_outdone(struct ledger *ledger, struct space_record *space)
 {
-    uint32_t used[REFERENCES];
-    for (uint32_t count = 0; count < REFERENCES; count++) {
-        if (!highest_mark(space, used, count, &used[count]))
-            break;
-        outdo(ledger, &space->summits, used[count]);
+    uint64_t below = UINT64_MAX;
+    uint32_t at;
+    for (uint32_t i = 0; i < REFERENCES && !is_half_empty(&space->summits); i++) {
+        if (!highest_mark(space, &below, &at))
+            return;
+        outdo(ledger, &space->summits, at);
+        tidy(ledger, space);
     }
-    tidy(ledger, space);
 }
 
 static int compare_heights(const void *left, const void *right, const void *context)
@@ -203,9 +208,8 @@ static void make_space(struct ledger *ledger, struct space_record *space)
     uint64_t half = space->is.totals.peak_bytes / 2;
     summits->floor = half > summits->floor ? half : summits->floor;
     tidy(ledger, space);
-    if (summits->count > summits->room / 2)
-        leave_out_what_is_outdone(ledger, space);
-    while (summits->count > summits->room / 2) {
+    leave_out_what_is_outdone(ledger, space);
+    while (!is_half_empty(summits)) {
         if (summits->room >= SUMMITS_ROOM && raise_floor(ledger, space))
             continue;
         make_room(ledger, summits, summits->room * 2);
