@@ -9,7 +9,13 @@ includedir  ?= $(prefix)/include
 docdir      ?= $(prefix)/share/doc/gpumemtrace
 # Of no Python's own path, since one file serves them all: see the README.
 pythondir   ?= $(prefix)/share/gpumemtrace/python
+mandir      ?= $(prefix)/share/man
+bashdir     ?= $(prefix)/share/bash-completion/completions
+zshdir      ?= $(prefix)/share/zsh/site-functions
+fishdir     ?= $(prefix)/share/fish/vendor_completions.d
 INSTALL     ?= install
+# What writes the manual pages and completions: when cross-compiling, one that runs here.
+TOOL        ?= $(BUILD)/gpumemtrace
 
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
 
@@ -20,10 +26,23 @@ $(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' $< >$@
 
+# From the tool's own tables, so that they say what --help says.
+.PHONY: $(BUILD)/share
+$(BUILD)/share: cli
+	@rm -rf $@ && mkdir -p $@
+	$(TOOL) help-man >$@/gpumemtrace.1
+	for name in $$($(TOOL) help-man --list); do $(TOOL) help-man $$name >$@/gpumemtrace-$$name.1 || exit 1; done
+	for shell in bash zsh fish; do $(TOOL) completion $$shell >$@/$$shell || exit 1; done
+
 .PHONY: install uninstall
-install: all $(BUILD)/gpumemtrace.pc
+install: all $(BUILD)/gpumemtrace.pc $(BUILD)/share
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/gpumemtrace \
-		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)
+		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(bashdir) \
+		$(DESTDIR)$(zshdir) $(DESTDIR)$(fishdir)
+	$(INSTALL) -m 644 $(BUILD)/share/*.1 $(DESTDIR)$(mandir)/man1
+	$(INSTALL) -m 644 $(BUILD)/share/bash $(DESTDIR)$(bashdir)/gpumemtrace
+	$(INSTALL) -m 644 $(BUILD)/share/zsh $(DESTDIR)$(zshdir)/_gpumemtrace
+	$(INSTALL) -m 644 $(BUILD)/share/fish $(DESTDIR)$(fishdir)/gpumemtrace.fish
 	$(INSTALL) -m 755 $(BUILD)/gpumemtrace $(DESTDIR)$(bindir)/gpumemtrace
 	$(INSTALL) -m 755 $(BUILD)/libgpumemtrace.so $(DESTDIR)$(libdir)/libgpumemtrace.so
 	for header in $(PUBLIC_HEADERS); do \
@@ -36,4 +55,6 @@ uninstall:
 	rm -f $(DESTDIR)$(bindir)/gpumemtrace $(DESTDIR)$(libdir)/libgpumemtrace.so \
 		$(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS))
 	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE) $(DESTDIR)$(pythondir)/gpumemtrace.py
+	rm -f $(DESTDIR)$(mandir)/man1/gpumemtrace.1 $(DESTDIR)$(mandir)/man1/gpumemtrace-*.1 \
+		$(DESTDIR)$(bashdir)/gpumemtrace $(DESTDIR)$(zshdir)/_gpumemtrace $(DESTDIR)$(fishdir)/gpumemtrace.fish
 	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)

@@ -1,8 +1,10 @@
 """`gpumemtrace diff`: places are matched by what people call them, and what changed is said, the biggest first."""
 import copy
 import json
+import shutil
 
 import pytest
+from conftest import PROGRAMS, interpreters
 
 MIB = 1 << 20
 
@@ -236,3 +238,84 @@ def test_two_runs_of_a_program_that_was_edited_between(gmt):
     (row,) = [row for row in result["sites"] if row["change"] != "none"]
     assert row["change"] == "changed"
     assert (row["before"]["live_bytes"], row["after"]["live_bytes"]) == (10 << 20, 11 << 20)
+
+
+WORK = """
+#include <dlfcn.h>
+#include <stddef.h>
+{before}
+static int (*allocate)(unsigned long long *, size_t);
+static void *keep(size_t bytes)
+{{
+    unsigned long long address = 0;
+    allocate(&address, bytes);
+    return (void *)address;
+}}
+void *load_weights(size_t bytes)
+{{
+    void *kept = keep(bytes);
+    __asm__("");
+    return kept;
+}}
+void start(void)
+{{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
+    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    int (*use)(void *) = (int (*)(void *))dlsym(driver, "cuCtxSetCurrent");
+    void *context = NULL;
+    allocate = (int (*)(unsigned long long *, size_t))dlsym(driver, "cuMemAlloc_v2");
+    init(0);
+    retain(&context, 0);
+    use(context);
+}}
+"""
+MAIN = """
+#include <stddef.h>
+#include <stdlib.h>
+void start(void);
+void *load_weights(size_t bytes);
+int main(int argc, char **argv)
+{
+    start();
+    for (int i = 0; argc > 1 && i < atoi(argv[1]); i++)
+        load_weights(1 << 20);
+    return load_weights(4 << 20) == NULL;
+}
+"""
+
+
+def native_program(compiled, folder, before):
+    folder.mkdir()
+    (folder / "work.c").write_text(WORK.format(before=before))
+    (folder / "main.c").write_text(MAIN)
+    built = compiled(folder / "work.c", "-shared", "-fPIC", "-ldl")
+    library = folder / "libwork.so"
+    library.write_bytes(built.read_bytes())
+    program = folder / "program"
+    shutil.copy(compiled(folder / "main.c", f"-L{folder}", "-lwork", f"-Wl,-rpath,{folder}"), program)
+    return program
+
+
+def test_a_library_that_was_edited_and_built_anew_is_no_change(gmt, compiled, tmp_path):
+    """200 lines and a function more before the code that allocates: other lines, other addresses."""
+    one = native_program(compiled, tmp_path / "one", "")
+    more = "\n" * 200 + "int unused(int x) { volatile int y = x; while (y > 3) y /= 2; return y; }"
+    two = native_program(compiled, tmp_path / "two", more)
+    before, after = gmt.run(one, 10).recording, gmt.run(two, 10).recording
+    assert json.loads(gmt.tool("diff", "--json", before, after).stdout)["same"] is True
+    eleven = gmt.run(two, 11).recording
+    gmt.tool("diff", "--fail-on", "peak>+5%", before, eleven, status=1)
+
+
+def test_another_python_is_no_change_of_a_real_run(gmt):
+    found = [path for _, path in interpreters()]
+    if len(found) < 2:
+        pytest.skip("there is one Python only")
+    script = gmt.folder / "train.py"
+    script.write_text(f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport cuda\ncuda.init()\n"
+                      "class Trainer:\n    def step(self):\n        self.kept = [cuda.allocate(1 << 20) for _ in range(3)]\n"
+                      "trainer = Trainer()\ntrainer.step()\n")
+    before = gmt.run(found[0], script).recording
+    for path in found[1:]:
+        assert json.loads(gmt.tool("diff", "--json", before, gmt.run(path, script).recording).stdout)["same"] is True, path

@@ -7,7 +7,7 @@ import re
 import pytest
 from conftest import ROOT
 
-COMMANDS = ["run", "report", "diff"]
+COMMANDS = ["run", "report", "diff", "merge", "export", "top", "doctor", "completion"]
 
 
 def expect_unusable(done, *words):
@@ -23,7 +23,7 @@ def test_every_command_explains_itself_with_an_example(gmt, command):
     assert f"\n  {command} " in gmt.tool("--help").stdout
     help_text = gmt.tool(command, "--help").stdout
     assert help_text.startswith(f"Usage: gpumemtrace {command} ")
-    assert f"\nExample:\n  gpumemtrace {command} " in help_text
+    assert re.search(rf"^  .*gpumemtrace {command}\b", help_text.split("\nExample:\n")[1], re.M)
     assert gmt.tool(command, "-h").stdout == help_text
     assert max(map(len, help_text.splitlines())) <= 110
 
@@ -35,7 +35,12 @@ def test_version_is_the_one_of_the_sources(gmt):
 
 @pytest.mark.parametrize("arguments, words", [
     ([], []),
-    (["reprot"], ["'reprot'"]),
+    (["reprot"], ["'reprot'", "did you mean 'report'?"]),
+    (["nothing-like-it"], ["'nothing-like-it'"]),
+    (["report", "--sysrot=/", "x"], ["'--sysrot=/'", "did you mean '--sysroot'?"]),
+    (["completion", "fihs"], ["did you mean 'fish'?"]),
+    (["completion"], ["bash, zsh or fish"]),
+    (["merge"], ["which recordings"]),
     (["run"], ["program"]),
     (["run", "--no-such", "--", "true"], ["'--no-such'"]),
     (["run", "-Z", "true"], ["'-Z'"]),
@@ -71,6 +76,20 @@ def test_input_that_cannot_be_read_is_named(gmt, unreadable, name):
         done = gmt.tool(*command, status=None)
         expect_unusable(done, shown)
         assert "\x1b" not in done.stderr
+
+
+def test_a_missing_file_is_answered_with_the_newest_recording(gmt, tmp_path):
+    for number, name in enumerate(["gmt.1.gmt", "gmt.3.gmt", "gmt.2.gmt"]):
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (1000 + number, 1000 + number))
+    for path, folder in ((tmp_path / "gmt.gmt", "/"), ("gmt.gmt", tmp_path)):
+        done = gmt.tool("report", path, status=None, cwd=folder)
+        expect_unusable(done, "No such file or directory; the newest recording there is 'gmt.2.gmt'")
+
+
+def test_a_report_given_for_a_recording_is_told_where_that_is(gmt, tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps(report()) + " " * 5000)
+    expect_unusable(gmt.tool("report", tmp_path / "run.json", status=None), "has its name with .gmt")
 
 
 def report(**changes):

@@ -1,5 +1,7 @@
 """`gpumemtrace merge`: the processes of a job are added up, and the rank that is unlike the others is named."""
 import json
+import os
+import pty
 import resource
 import subprocess
 
@@ -163,3 +165,41 @@ def test_a_thousand_processes_take_little_memory_and_time(job):
     assert merged["processes"] == 1000 and merged["spaces"][0]["live_bytes"]["total"] == 1000 * 20 * MIB
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert used.ru_maxrss * 1024 < limit
+
+
+FAST_CLOCK = """
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    static long seconds = 1000;
+    (void)clock;
+    time->tv_sec = seconds++;
+    time->tv_nsec = 0;
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer's runtime must be loaded first")
+@pytest.mark.parametrize("files, shown", [(8, True), (1, False)])
+def test_a_terminal_is_told_how_far_long_work_is_and_cleared(job, compiled, tmp_path, files, shown):
+    """With a clock that goes on by a second at every look: two seconds have passed at the third file."""
+    source = tmp_path / "fast_clock.c"
+    source.write_text(FAST_CLOCK)
+    clock = compiled(source, "-shared", "-fPIC")
+    for rank in range(files):
+        job.add(step(10), rank=rank)
+    ours, theirs = pty.openpty()
+    done = subprocess.run([TOOL, "merge", job.folder], stdout=subprocess.PIPE, stderr=theirs, text=True, check=True,
+                          env=job.gmt.environment(traced=False, LD_PRELOAD=clock))
+    os.close(theirs)
+    text = b""
+    try:
+        while part := os.read(ours, 10000):
+            text += part
+    except OSError:  # what a terminal says when nobody has it open any more
+        pass
+    os.close(ours)
+    assert done.stdout.startswith(f"{files} process")
+    assert (f"merging: {files - 1} of {files} files".encode() in text) is shown
+    assert text.endswith(b"\r\x1b[K") is shown and (shown or text == b"")

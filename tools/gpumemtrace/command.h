@@ -5,6 +5,7 @@
 #ifndef GPUMEMTRACE_COMMAND_H
 #define GPUMEMTRACE_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Exit statuses. */
@@ -37,7 +38,12 @@ struct command {
 };
 
 extern const struct command run_command, report_command, diff_command, merge_command, export_command,
-    top_command;
+    top_command, doctor_command, completion_command;
+
+/* All of them. */
+const struct command *const *command_list(size_t *count);
+/* Writes a manual page: of the tool, or of the command of that name. An exit status. */
+int manual_write(const struct command *const *commands, size_t count, const char *name);
 
 /* The next option's id, with its value in *value; OPTION_END when only words are left, from argv[optind] on.
  * Prints the help and ends the process for --help, and says what is wrong and ends it for anything unknown.
@@ -49,11 +55,14 @@ size_t option_number(const struct command *command, const char *option, const ch
 
 /* "gpumemtrace: subject: why" on stderr, in one line. `subject` may be NULL. */
 void complain(const char *subject, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of a file that could not be read, with what may help. */
+void complain_unreadable(const char *path, const char *why);
 /* The same, with where to read more, and the process ends with STATUS_UNUSABLE. */
 void usage_error(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* "; did you mean 'report'?" where one of `names` is near enough, else "". Good until the next call. */
-const char *did_you_mean(const char *word, const char *const *names, size_t count);
+/* "; did you mean 'report'?" where one of `names` is near enough to `word`, else "". `before` stands in front
+ * of the name ("--" of an option). Good until the next call. */
+const char *did_you_mean(const char *before, const char *word, const char *const *names, size_t count);
 
 #endif

@@ -31,7 +31,7 @@ static size_t distance(const char *a, const char *b)
     return rows[m][n];
 }
 
-const char *did_you_mean(const char *word, const char *const *names, size_t count)
+const char *did_you_mean(const char *before, const char *word, const char *const *names, size_t count)
 {
     static char text[WORD_MAX + 32];
     const char *nearest = NULL;
@@ -48,6 +48,6 @@ const char *did_you_mean(const char *word, const char *const *names, size_t coun
     /* Beyond a third of its letters it is another word. */
     if (!nearest || least > 1 + strlen(nearest) / 4)
         return "";
-    snprintf(text, sizeof(text), "; did you mean '%s'?", nearest);
+    snprintf(text, sizeof(text), "; did you mean '%s%s'?", before, nearest);
     return text;
 }

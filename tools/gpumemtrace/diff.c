@@ -39,7 +39,7 @@ static int load(struct saved_report *report, const char *path, const struct symb
     char error[512];
     if (saved_report_load(report, path, places, error, sizeof(error)) == 0)
         return 0;
-    complain(path, "%s", error);
+    complain_unreadable(path, error);
     return -1;
 }
 
@@ -181,8 +181,7 @@ const struct command diff_command = {
         "(what is still allocated at the end) or growth (bytes per second at places that grow). WHERE is a\n"
         "kind of memory (device, device:0, managed, pinned, …) or site:PATTERN, all places with PATTERN in\n"
         "their title. LIMIT is a size (8G, 64M, 0) or, with +, how much more than before (+64M, +5%).\n"
-        "Where a run before was given several times, as +0 says, more than the highest of them and their\n"
-        "spread is too much.",
+        "Of several runs before, + counts from the highest, and their spread is tolerated on top.",
     .example = "  gpumemtrace diff before.gmt after.gmt\n"
                "  gpumemtrace diff --json main.json branch.json\n"
                "  gpumemtrace diff --fail-on 'peak>+5%' 'leak>0' -- main.json branch.json\n"

@@ -40,7 +40,8 @@ static const struct export_format *find_format(const struct command *command, co
         if (strcmp(name, names[i]) == 0)
             return &export_formats[i];
     }
-    usage_error(command, "there is no format '%s'%s", name, did_you_mean(name, names, export_format_count));
+    usage_error(command, "there is no format '%s'%s", name,
+                did_you_mean("", name, names, export_format_count));
 }
 
 static enum layer find_layer(const struct command *command, const char *name)
@@ -125,7 +126,7 @@ static int export_main(const struct command *command, int argc, char **argv)
     read_options(command, argc, argv, &request);
     const char *path = argv[optind];
     if (rendering_open(&rendering, path, &request.symbols.places, NULL, NULL, error, sizeof(error)) != 0) {
-        complain(path, "%s", error);
+        complain_unreadable(path, error);
         return STATUS_UNUSABLE;
     }
     const struct export_request what = {

@@ -7,10 +7,18 @@
 #include "base/version.h"
 #include "command.h"
 
-static const struct command *const commands[] = {&run_command,   &report_command, &diff_command,
-                                                 &merge_command, &export_command, &top_command};
+static const struct command *const commands[] = {
+    &run_command,    &report_command, &diff_command,   &merge_command,
+    &export_command, &top_command,    &doctor_command, &completion_command,
+};
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+const struct command *const *command_list(size_t *count)
+{
+    *count = COMMAND_COUNT;
+    return commands;
+}
 
 static void print_help(struct output *out)
 {
@@ -19,7 +27,7 @@ static void print_help(struct output *out)
                 "Records every CUDA memory allocation of a program, and says what leaked, what made the peak "
                 "and how\nfragmented memory is.\n\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        output_format(out, "  %-10s%s\n", commands[i]->name, commands[i]->summary);
+        output_format(out, "  %-12s%s\n", commands[i]->name, commands[i]->summary);
     output_text(out, "\n'gpumemtrace COMMAND --help' says more about each.\n\nExample:\n"
                      "  gpumemtrace run -- python3 train.py\n");
 }
@@ -46,11 +54,13 @@ int main(int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0 ||
         strcmp(name, "--version") == 0)
         return print_about(name);
+    if (strcmp(name, "help-man") == 0) /* for the build: see manual.c */
+        return manual_write(commands, COMMAND_COUNT, argc > 2 ? argv[2] : NULL);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(name, commands[i]->name) == 0)
             return commands[i]->run(commands[i], argc - 1, argv + 1);
     const char *names[COMMAND_COUNT];
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
-    usage_error(NULL, "there is no command '%s'%s", name, did_you_mean(name, names, COMMAND_COUNT));
+    usage_error(NULL, "there is no command '%s'%s", name, did_you_mean("", name, names, COMMAND_COUNT));
 }

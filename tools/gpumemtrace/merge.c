@@ -126,7 +126,7 @@ static void read_all(struct merge *merge, const struct files *files, const struc
         progress_tell(&progress, i);
         if (saved_report_load(&report, files->paths[i], places, error, sizeof(error)) != 0) {
             progress_end(&progress);
-            complain(files->paths[i], "%s", error);
+            complain_unreadable(files->paths[i], error);
             merge->unusable++;
             continue;
         }

@@ -118,7 +118,7 @@ static void refuse_long(const struct command *command, const char *word)
     for (size_t i = 0; i < command->option_count && i < OPTIONS_MAX; i++)
         names[i] = command->options[i].name;
     snprintf(name, sizeof(name), "%.*s", (int)length, word);
-    const char *hint = length > 2 ? did_you_mean(name + 2, names, command->option_count) : "";
+    const char *hint = length > 2 ? did_you_mean("--", name + 2, names, command->option_count) : "";
     usage_error(command, "option '%s' cannot be understood%s", word, hint);
 }
 

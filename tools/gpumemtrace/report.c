@@ -109,7 +109,7 @@ static int report_main(const struct command *command, int argc, char **argv)
                    char *, size_t) = request.form == FORM_HTML ? rendering_open_for_page : rendering_open;
     if (open_it(&rendering, path, &request.symbols.places, request.suppressions, path, error,
                 sizeof(error)) != 0) {
-        complain(path, "%s", error);
+        complain_unreadable(path, error);
         return STATUS_UNUSABLE;
     }
     int status = write_where_asked(&rendering, &request);

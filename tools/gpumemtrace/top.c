@@ -34,7 +34,7 @@ static enum live_order find_order(const struct command *command, const char *nam
         if (strcmp(name, live_order_names[i]) == 0)
             return (enum live_order)i;
     usage_error(command, "there is no order '%s'%s", name,
-                did_you_mean(name, live_order_names, LIVE_ORDER_COUNT));
+                did_you_mean("", name, live_order_names, LIVE_ORDER_COUNT));
 }
 
 static uint64_t read_interval(const struct command *command, const char *value)
@@ -71,7 +71,7 @@ static int add_word(struct live *live, const char *word)
     if ((is_pid ? live_add_pid(live, (uint32_t)pid, error, sizeof(error))
                 : live_add_file(live, word, error, sizeof(error))) == 0)
         return 0;
-    complain(word, "%s", error);
+    complain_unreadable(word, error);
     return -1;
 }
 
