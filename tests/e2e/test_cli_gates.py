@@ -111,6 +111,14 @@ def test_growth_is_told_in_bytes_per_second_so_runs_may_differ_in_length(gate):
     assert not gate.fails("growth>1K", before, after)
 
 
+def test_runs_of_different_length_are_pointed_out(gate):
+    before, after = run_of(MIB), run_of(2 * MIB)
+    before["process"]["duration_ns"], after["process"]["duration_ns"] = 10 * 10**9, 20 * 10**9
+    assert "note: the runs took 10.0 s and 20.0 s: look at bytes" in gate.run([], before, after).stdout
+    after["process"]["duration_ns"] = 11 * 10**9
+    assert "the runs took" not in gate.run([], before, after).stdout
+
+
 def test_suppressed_memory_is_no_leak(gate):
     before = report(site(STEP, MIB, suppressed=True))
     assert not gate.fails("leak>0", before, before)

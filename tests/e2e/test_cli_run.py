@@ -272,8 +272,13 @@ def test_without_a_leak_the_peak_is_looked_at_and_after_a_refusal_the_verdict(gm
 def test_of_several_processes_the_highest_peak_is_spoken_of(gmt):
     child = "import cuda\ncuda.init()\ncuda.allocate(40 << 20)\n"
     source = ALLOCATES + f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
-    first, *_ = simulated(gmt, source).stderr.splitlines()
+    first, _, last = simulated(gmt, source).stderr.splitlines()
     assert first.startswith("gpumemtrace: of 2 processes the one with the highest peak: peak 40.0 MiB on device 0")
+    report, merge = last.removeprefix("gpumemtrace: more: ").split("; all: ")
+    assert report.startswith("gpumemtrace report r.") and merge == "gpumemtrace merge r.*.gmt"
+    merged = subprocess.run(merge.replace("gpumemtrace", str(TOOL), 1), shell=True, cwd=gmt.folder, capture_output=True,
+                            text=True, check=True)
+    assert merged.stdout.startswith("2 processes")
 
 
 @pytest.mark.parametrize("conditions, status", [

@@ -110,6 +110,22 @@ static void say_doubts(const char *path, const struct saved_report *report, stru
         say(out, &words);
 }
 
+/* Then counts of allocations say little, and bytes and growth a second still do. */
+static void say_lengths(const struct diff *diff, struct output *out)
+{
+    uint64_t before = diff->before[0].duration_ns, after = diff->after.duration_ns;
+    uint64_t longer = before > after ? before : after, shorter = before > after ? after : before;
+    struct words words = {0};
+    if (longer / 4 * 3 < shorter || diff->comparison.same)
+        return;
+    words_add(&words, "note: the runs took ");
+    words_time(&words, before);
+    words_add(&words, " and ");
+    words_time(&words, after);
+    words_add(&words, ": look at bytes, not at numbers of allocations");
+    say(out, &words);
+}
+
 static void say_runs(const struct diff *diff, struct output *out)
 {
     struct words words = {0};
@@ -121,6 +137,7 @@ static void say_runs(const struct diff *diff, struct output *out)
     for (size_t i = 0; i < diff->before_count; i++)
         say_doubts(diff->before_paths[i], &diff->before[i], out);
     say_doubts(diff->after_path, &diff->after, out);
+    say_lengths(diff, out);
     if (diff->before_count > 1) {
         words_add(&words,
                   "note: the medians of %zu runs stand for what was before; what lies within their spread is "

@@ -270,11 +270,14 @@ static int run_program(char **argv, struct request *request)
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
     }
     const char *pattern = setting("GPUMEMTRACE_OUTPUT");
+    char *names = session_names(pattern ? pattern : DEFAULT_PATTERN);
     request->outcome.folder = getcwd(folder, sizeof(folder));
+    request->outcome.names = names;
     session_finish(token, pattern ? pattern : DEFAULT_PATTERN, setting("GPUMEMTRACE_REPORT"), take_recording,
                    request);
     if (!request->quiet)
         run_outcome_say(&request->outcome);
+    free(names);
     return conclude(request, wait_status);
 }
 

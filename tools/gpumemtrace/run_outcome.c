@@ -163,16 +163,22 @@ static void figures(struct words *words, const struct saved_report *report, cons
                                                    : "(it still runs)");
 }
 
+/* The path as it can be typed where the run began. */
+static const char *from_folder(const struct run_outcome *outcome, const char *path)
+{
+    size_t folder = outcome->folder ? strlen(outcome->folder) : 0;
+    bool inside = folder > 0 && strncmp(path, outcome->folder, folder) == 0 && path[folder] == '/';
+    return path + (inside ? folder + 1 : 0);
+}
+
 static void speak_of(struct run_outcome *outcome, const struct saved_report *report,
                      const struct saved_space *space, const char *recording)
 {
-    size_t folder = outcome->folder ? strlen(outcome->folder) : 0;
-    bool inside = folder > 0 && strncmp(recording, outcome->folder, folder) == 0 && recording[folder] == '/';
     outcome->peak_bytes = space->figures.peak_bytes;
     outcome->figures = outcome->look = outcome->path = (struct words){0};
     figures(&outcome->figures, report, space);
     look(&outcome->look, report);
-    words_add(&outcome->path, "%s", recording + (inside ? folder + 1 : 0));
+    words_add(&outcome->path, "%s", from_folder(outcome, recording));
 }
 
 /* The report is the one that the library wrote, where it did: the recording may be long. */
@@ -252,6 +258,8 @@ void run_outcome_say(const struct run_outcome *outcome)
         words_add(&first, "of %zu processes the one with the highest peak: ", outcome->processes);
     words_add(&first, "%s", outcome->figures.text);
     words_add(&last, "more: gpumemtrace report %s", outcome->path.text);
+    if (outcome->processes > 1 && outcome->names)
+        words_add(&last, "; all: gpumemtrace merge %s", from_folder(outcome, outcome->names));
     output_init(&out, STDERR_FILENO);
     say_line(&out, &first);
     if (outcome->look.used > 0)

@@ -14,6 +14,7 @@ struct run_outcome {
     size_t baseline_count;
     const char *baselines[GATES_MAX];
     const char *folder; /* where the run began, and names are relative to; NULL: unknown */
+    const char *names;  /* what the recordings of all processes match, as a shell has it */
     /* Found: */
     size_t processes, unusable, failed;
     uint64_t peak_bytes; /* of the process that is spoken of: the highest */

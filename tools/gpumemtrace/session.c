@@ -27,9 +27,8 @@ int session_create(char token[SESSION_TOKEN_BYTES])
     return 0;
 }
 
-/* The pattern as glob() wants it: '*' for whatever the library fills in, and after the stem, where it may
- * have had to choose another name. NULL when there is no memory. */
-static char *glob_pattern(const char *pattern)
+/* '*' for whatever the library fills in, and after the stem, where it may have had to choose another name. */
+char *session_names(const char *pattern)
 {
     char *text = malloc(strlen(pattern) * 2 + sizeof("*" TRACE_SUFFIX)), *to = text;
     if (!text)
@@ -44,7 +43,9 @@ static char *glob_pattern(const char *pattern)
             *to++ = '\\';
         *to++ = *at;
     }
-    strcpy(to, "*" TRACE_SUFFIX);
+    bool is_open = to - text > 1 && to[-1] == '*' && to[-2] != '\\';
+    strcpy(to, is_open ? "" : "*");
+    strcat(to, TRACE_SUFFIX);
     return text;
 }
 
@@ -133,7 +134,7 @@ void session_finish(const char *token, const char *pattern, const char *reports,
 {
     glob_t found = {0};
     struct trace_header header;
-    char *names = glob_pattern(pattern);
+    char *names = session_names(pattern);
     if (names && glob(names, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++) {
             const char *recording = found.gl_pathv[i];

@@ -10,6 +10,9 @@
 /* 0, or an errno when the kernel has no randomness to give. */
 int session_create(char token[SESSION_TOKEN_BYTES]);
 
+/* What the recordings' names match, for glob() and for a shell; NULL when there is no memory. free() it. */
+char *session_names(const char *pattern);
+
 /* Writes the missing reports of the session's recordings whose names match `pattern`, as GPUMEMTRACE_OUTPUT
  * has it, and shows each recording to `each`; `reports` is GPUMEMTRACE_REPORT or NULL. Problems are told on
  * stderr. */
