@@ -2,7 +2,8 @@
  * Beginning and end of every call, the configuration, and failures on demand.
  *
  * SIMGPU_DEVICES (1), SIMGPU_MEMORY (8G) and SIMGPU_CONTEXT (256M) per device, SIMGPU_SHARED (a file through
- * which processes share the devices' memory, see physical.c), SIMGPU_PIDS (what NVML adds to the numbers of
+ * which processes share the devices' memory, see physical.c), SIMGPU_STRICT (questions
+ * about memory end a capture, too), SIMGPU_PIDS (what NVML adds to the numbers of
  * processes, as seen from outside a container), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and SIMGPU_FAIL, a list
  * of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one) does nothing and
  * returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
@@ -37,7 +38,7 @@ static struct slab later_slab = {.size = sizeof(struct later)};
 static bool forked; /* a child of a process that had initialised the driver */
 static struct failure failures[MAX_FAILURES];
 static atomic_int failure_count;
-static bool verbose;
+static bool verbose, strict;
 static uint64_t memory_bytes = 8ull << 30, context_bytes = 256ull << 20;
 static int devices_wanted = 1, pids_beyond;
 
@@ -95,6 +96,7 @@ static void configure(void)
     if (devices_wanted > MAX_DEVICES)
         devices_wanted = MAX_DEVICES;
     pids_beyond = (int)size_setting("SIMGPU_PIDS", 0);
+    strict = size_setting("SIMGPU_STRICT", 0) != 0;
     const char *text = getenv("SIMGPU_VERBOSE");
     verbose = text && *text && strcmp(text, "0") != 0;
     for (text = getenv("SIMGPU_FAIL"); text && *text;) {
@@ -113,6 +115,11 @@ uint64_t simgpu_memory_bytes(void)
 uint64_t simgpu_context_bytes(void)
 {
     return context_bytes;
+}
+
+unsigned needs_when_asked(void)
+{
+    return strict ? NEEDS_NO_CAPTURE : NEEDS_NOTHING;
 }
 
 int simgpu_pids(void)

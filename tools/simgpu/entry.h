@@ -44,6 +44,8 @@ uint64_t simgpu_memory_bytes(void);
 uint64_t simgpu_context_bytes(void);
 int simgpu_device_count(void);
 int simgpu_pids(void);
+/* What questions about memory need besides. Which of them end a capture NVIDIA does not say. */
+unsigned needs_when_asked(void);
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -181,7 +181,8 @@ static CUresult get_attribute(CUdevice ordinal, CUgraphMem_attribute attribute, 
 
 EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value)
 {
-    return CALL("cuDeviceGetGraphMemAttribute", NEEDS_INIT, get_attribute(device, attribute, value));
+    return CALL("cuDeviceGetGraphMemAttribute", NEEDS_INIT | needs_when_asked(),
+                get_attribute(device, attribute, value));
 }
 
 /* The high-water marks can be set to 0 only: they start again from what is now. */

@@ -17,7 +17,7 @@ static CUresult memory_info(size_t *free_bytes, size_t *total_bytes)
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
-    return CALL("cuMemGetInfo", NEEDS_CONTEXT, memory_info(free_bytes, total_bytes));
+    return CALL("cuMemGetInfo", NEEDS_CONTEXT | needs_when_asked(), memory_info(free_bytes, total_bytes));
 }
 
 static unsigned clamp(size_t bytes)

@@ -274,7 +274,8 @@ static CUresult get_attribute(CUmemoryPool handle, CUmemPool_attribute attribute
 
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
-    return CALL("cuMemPoolGetAttribute", NEEDS_INIT, get_attribute(pool, attribute, value));
+    return CALL("cuMemPoolGetAttribute", NEEDS_INIT | needs_when_asked(),
+                get_attribute(pool, attribute, value));
 }
 
 /* The two high-water marks can only be set to 0, which starts them again from what is now. */
