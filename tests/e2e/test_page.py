@@ -9,12 +9,9 @@ import sys
 import browser
 import pytest
 import stand_in
-from conftest import PROGRAMS, ROOT, SANITIZE, SIMGPU
+from conftest import ROOT, SIMGPU
 
 MIB = 1 << 20
-
-if SANITIZE:
-    pytest.skip("the page is the same under a sanitizer", allow_module_level=True)
 
 # Weights that stay, activations that come and go, one block kept in each step, and a peak in the middle.
 TRAINING = """
