@@ -149,6 +149,22 @@ def test_peaks_say_what_they_would_be_without_each_line(training):
         assert f"{fall['percent']}% lower without" in text and size(fall["peak_bytes"]) in text
 
 
+def test_device_memory_is_shared_out_as_in_the_json_report(training):
+    (row,) = training.report["memory_map"]
+    shown = {cells[0]: cells[1:] for cells in training.rows("device-memory")}
+    for name, key in [("allocations, recorded here", "tracked_bytes"), ("not known", "rest_bytes"), ("free", "free_bytes"),
+                      ("the whole device", "total_bytes")]:
+        assert shown[name][0] == size(row["peak"][key]) if row["peak"][key] else "0 B", name
+    if row["untracked_bytes"] is not None:
+        assert shown["not known"][1] == (size(row["untracked_bytes"]) if row["untracked_bytes"] else "0 B")
+
+
+def test_what_grows_is_told_by_line_of_code(training):
+    rates = {training.report["sites"][row["site"]]["title"]: row["risen_bytes"] for row in training.report["growth_lines"]}
+    assert {row[0]: row[3] for row in training.rows("growth-table")} == {title: size(risen) for title, risen in rates.items()}
+    assert training.site("log_loss")["title"] in rates
+
+
 def test_summary_names_the_leaking_line_and_its_code(training):
     summary = training.browser.text("#findings")
     assert training.site("log_loss")["title"] in summary and "kept.append(cuda.allocate(1 << 20))" in summary

@@ -26,7 +26,10 @@ const data = (() => {
   const sitesOf = (group) => report.sites.filter((site) => site.group === group);
   const peakOf = (group) => report.peaks.find((peak) => peak.group === group);
   const sourceOf = (id) => report.sources[id];
-  const growthOf = new Map(report.growth.map((row) => [row.site, row]));
+  // Bytes per second of sites that grow by themselves; and the lines of code that grow, by their titles.
+  const rateOf = new Map();
+  for (let i = 0; i < report.growing_sites.length; i += 2) rateOf.set(report.growing_sites[i], report.growing_sites[i + 1]);
+  const growingTitles = new Set(report.growth.map((row) => titleOf(row.site)));
 
   // All sites with a title, in one group: what one line of the reader's code holds there.
   const lines = new Map();
@@ -37,6 +40,6 @@ const data = (() => {
   }
   const lineOf = (id) => (sites.has(id) ? lines.get(`${sites.get(id).group}/${sites.get(id).title}`) : []);
 
-  return { report, groups, sites, frames, stackOf, titleOf, sitesOf, peakOf, sourceOf, growthOf, lineOf,
+  return { report, groups, sites, frames, stackOf, titleOf, sitesOf, peakOf, sourceOf, rateOf, growingTitles, lineOf,
            when: WHEN[report.process.end] };
 })();

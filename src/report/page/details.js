@@ -17,14 +17,14 @@ const details = (() => {
   }
 
   function figures(site) {
-    const growth = data.growthOf.get(site.id);
+    const rate = data.rateOf.get(site.id);
     return rows([
       [`allocated ${data.when}`, `${words.size(site.live_bytes)} in ${words.count(site.live_blocks, "block")}`],
       ["at the peak", words.size(site.bytes_at_peak)], ["its own peak", words.size(site.peak_bytes)],
       ["allocated in all", words.size(site.allocated_bytes)],
       ["calls", `${words.grouped(site.allocs)}, ${words.grouped(site.frees)} freed`],
       ["first, last", `${words.time(site.first_time_ns)}, ${words.time(site.last_time_ns)}`],
-      ...(growth ? [["growing by", `${words.size(Math.round(growth.bytes_per_second))}/s`]] : []),
+      ...(rate ? [["growing by", `${words.size(rate)}/s`]] : []),
     ]);
   }
 

@@ -13,7 +13,7 @@ const lists = (() => {
     show: (row) => siteCell(of(row), () => holders.showLine(of(row))),
   });
 
-  const rate = (row) => (data.growthOf.has(row.id) ? data.growthOf.get(row.id).bytes_per_second : 0);
+  const rate = (row) => data.rateOf.get(row.id) || 0;
 
   function sites() {
     return sortableTable({
@@ -28,7 +28,7 @@ const lists = (() => {
         { title: "At the peak", ...size("bytes_at_peak") },
         { title: "Allocated in all", ...size("allocated_bytes") },
         { title: "Calls", value: (row) => row.allocs, show: (row) => words.grouped(row.allocs) },
-        { title: "Growth", value: rate, show: (row) => (rate(row) ? `${words.size(Math.round(rate(row)))}/s` : "") },
+        { title: "Growth", value: rate, show: (row) => (rate(row) ? `${words.size(rate(row))}/s` : "") },
       ],
     });
   }
@@ -75,9 +75,9 @@ const lists = (() => {
   }
 
   function onePeak(peak) {
-    const group = report.groups[peak.group];
+    const name = peak.group === null ? "all devices together" : report.groups[peak.group].name;
     const table = sortableTable({
-      caption: `${words.capital(group.name)}: ${words.size(peak.bytes)} at ${words.time(peak.time_ns)}${
+      caption: `${words.capital(name)}: ${words.size(peak.bytes)} at ${words.time(peak.time_ns)}${
         peak.phases.length ? `, in ${peak.phases.join(" / ")}` : ""}`, rows: peak.lines,
       columns: [
         site((row) => row.site), { title: "Held", ...size("bytes") },
@@ -92,11 +92,11 @@ const lists = (() => {
                    hidden > 0 ? element("p", "hint", `${words.count(hidden, "smaller line")} more held the rest.`) : null);
   }
 
-  const peaks = () => element("div", null, ...report.peaks.map(onePeak));
+  const peaks = () => element("div", null, ...[report.whole_peak, ...report.peaks.slice().sort((a, b) => a.group - b.group)].filter(Boolean).map(onePeak));
 
   function growth() {
     return sortableTable({
-      caption: "Sites that keep more and more, in many even steps up to the end", rows: report.growth,
+      caption: "Lines of code that keep more and more, in many even steps up to the end", rows: report.growth,
       columns: [
         site((row) => row.site),
         { title: "a second", value: (row) => row.bytes_per_second, show: (row) => words.size(Math.round(row.bytes_per_second)) },
@@ -113,7 +113,7 @@ const lists = (() => {
 
   function ooms() {
     return sortableTable({
-      caption: "Requests that the device had no memory for", rows: report.ooms,
+      caption: "Requests that the device had no memory for", rows: report.ooms, most: 6,
       columns: [
         { title: "at", value: (row) => row.time_ns, show: (row) => words.time(row.time_ns) }, site((row) => row.site),
         { title: "Asked for", ...size("requested_bytes") },
@@ -150,6 +150,7 @@ const lists = (() => {
     ["growth-table", "What grows", () => report.growth.length, growth],
     ["peaks-table", "What made each peak", () => report.peaks.length, peaks],
     ["leaks-table", `Still allocated ${data.when}`, () => report.leaks.lines.length, leaks],
+    ["device-memory", "Who has the devices' memory", () => report.memory_map.length, deviceMemory.make],
     ["phases-table", "Phases", () => report.phases.length, phases],
     ["sites-table", "All sites", () => report.sites.length, sites],
     ["notes", "What to know before trusting the figures", () => report.notes.length, notes],

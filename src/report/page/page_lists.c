@@ -98,25 +98,30 @@ static void put_falls(struct json *json, const struct peak *peak)
     emit_close(json, ']');
 }
 
-static void put_peak_list(struct page *page, const struct peak *peaks, size_t count)
+static void put_peak(struct page *page, const char *key, const struct peak *peak)
 {
     struct json *json = &page->json;
-    for (size_t i = 0; i < count; i++) {
-        const struct ledger_space *space = peaks[i].space;
-        emit_break(json);
-        emit_open(json, NULL, '{');
-        emit_u64(json, "group", page_group_of(page, space->layer, space->kind, space->device));
-        emit_u64(json, "bytes", space->totals.peak_bytes);
-        emit_u64(json, "time_ns", space->totals.peak_time_ns);
-        emit_open(json, "phases", '[');
-        for (uint32_t k = 0; k < space->peak_phase_count; k++)
-            emit_string(json, NULL, report_phase_name(page->report, space->peak_phases[k]));
-        emit_close(json, ']');
-        emit_u64(json, "line_count", peaks[i].lines.count);
-        put_peak_lines(json, &peaks[i]);
-        put_falls(json, &peaks[i]);
-        emit_close(json, '}');
-    }
+    const struct ledger_space *space = peak->space;
+    uint32_t group = page_group_of(page, space->layer, space->kind, space->device);
+    emit_break(json);
+    emit_open(json, key, '{');
+    emit_known(json, "group", group != REPORT_NONE, group);
+    emit_u64(json, "bytes", space->totals.peak_bytes);
+    emit_u64(json, "time_ns", space->totals.peak_time_ns);
+    emit_open(json, "phases", '[');
+    for (uint32_t k = 0; k < space->peak_phase_count; k++)
+        emit_string(json, NULL, report_phase_name(page->report, space->peak_phases[k]));
+    emit_close(json, ']');
+    emit_u64(json, "line_count", peak->lines.count);
+    put_peak_lines(json, peak);
+    put_falls(json, peak);
+    emit_close(json, '}');
+}
+
+static void put_peak_list(struct page *page, const struct peak *peaks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        put_peak(page, NULL, &peaks[i]);
 }
 
 void page_put_peaks(struct page *page)
@@ -126,25 +131,44 @@ void page_put_peaks(struct page *page)
     put_peak_list(page, report->peaks, report->peak_count);
     put_peak_list(page, report->framework_peaks, report->framework_peak_count);
     emit_close(&page->json, ']');
+    if (report->whole_peak)
+        put_peak(page, "whole_peak", report->whole_peak);
+    else
+        emit_null(&page->json, "whole_peak");
 }
 
+static void put_growing(struct json *json, const struct growing *row)
+{
+    emit_open(json, NULL, '{');
+    emit_u64(json, "site", row->site);
+    emit_u64(json, "site_count", row->site_count);
+    emit_thousandths(json, "bytes_per_second", (uint64_t)(row->growth.bytes_per_second * 1000 + 0.5));
+    emit_known(json, "bytes_per_step", row->steps > 0,
+               row->steps > 0 ? row->growth.risen_bytes / row->steps : 0);
+    emit_thousandths(json, "confidence", (uint64_t)(row->growth.confidence * 1000 + 0.5));
+    emit_known(json, "exhausted_in_ns", row->exhausted_known, row->exhausted_ns);
+    emit_u64(json, "since_ns", row->growth.since_ns);
+    emit_u64(json, "risen_bytes", row->growth.risen_bytes);
+    emit_close(json, '}');
+}
+
+/* Lines of code, and the rate of each site that grows by itself. */
 void page_put_growth(struct page *page)
 {
+    const struct report *report = page->report;
     struct json *json = &page->json;
     emit_open(json, "growth", '[');
-    for (size_t i = 0; i < page->report->growing_count && i < PAGE_ROWS; i++) {
-        const struct growing *row = &page->report->growing[i];
+    for (size_t i = 0; i < report->growing_line_count && i < PAGE_ROWS; i++) {
         emit_break(json);
-        emit_open(json, NULL, '{');
-        emit_u64(json, "site", row->site);
-        emit_thousandths(json, "bytes_per_second", (uint64_t)(row->growth.bytes_per_second * 1000 + 0.5));
-        emit_known(json, "bytes_per_step", row->steps > 0,
-                   row->steps > 0 ? row->growth.risen_bytes / row->steps : 0);
-        emit_thousandths(json, "confidence", (uint64_t)(row->growth.confidence * 1000 + 0.5));
-        emit_known(json, "exhausted_in_ns", row->exhausted_known, row->exhausted_ns);
-        emit_u64(json, "since_ns", row->growth.since_ns);
-        emit_u64(json, "risen_bytes", row->growth.risen_bytes);
-        emit_close(json, '}');
+        put_growing(json, &report->growing_lines[i]);
+    }
+    emit_close(json, ']');
+    emit_open(json, "growing_sites", '['); /* site, bytes per second, site, … */
+    for (size_t i = 0; i < report->growing_count; i++) {
+        if (!page->chosen[report->growing[i].site])
+            continue;
+        emit_u64(json, NULL, report->growing[i].site);
+        emit_u64(json, NULL, (uint64_t)(report->growing[i].growth.bytes_per_second + 0.5));
     }
     emit_close(json, ']');
 }
@@ -249,8 +273,9 @@ void page_mark_listed(const struct page *page, bool *named)
     mark_lines(&report->leaks.framework_lines, PAGE_ROWS, named);
     mark_peaks(report->peaks, report->peak_count, named);
     mark_peaks(report->framework_peaks, report->framework_peak_count, named);
-    for (size_t i = 0; i < report->growing_count && i < PAGE_ROWS; i++)
-        named[report->growing[i].site] = true;
+    mark_peaks(report->whole_peak, report->whole_peak != NULL, named);
+    for (size_t i = 0; i < report->growing_line_count && i < PAGE_ROWS; i++)
+        named[report->growing_lines[i].site] = true;
     for (size_t i = 0; i < report->oom_count; i++) {
         named[report->ooms[i].site] = true;
         mark_lines(&report->ooms[i].lines, OOM_LINES, named);

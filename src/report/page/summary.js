@@ -71,15 +71,16 @@ const summary = (() => {
       return finding(false, sentence(strong(`Nothing was still allocated ${data.when}.`)));
     const first = lines[0];
     const inTensors = leaks.framework_blocks ? `, of it ${words.size(leaks.framework_bytes)} in tensors` : "";
+    const isTold = first && data.growingTitles.has(data.titleOf(first.site));
     const addsUp = first && ["grew", "adds_up"].includes(first.reason);
-    return finding(addsUp && !data.growthOf.has(first.site), ...filled([
+    return finding(addsUp && !isTold, ...filled([
       sentence(strong(`Still allocated ${data.when}: ${words.size(leaks.live_bytes)}`),
                ` in ${words.count(leaks.live_blocks, "block")}${inTensors}`,
                ...(first && (addsUp || first.bytes > whole / 20) ? [`; ${rankOf(first, whole)} by `, line(first.site),
                             ` (${words.share(first.bytes, whole)}, ${words.count(first.blocks, "block")}${
                               first.frees === 0 && first.blocks > 1 ? ", none freed" : ""})`] : []), "."),
-      first && !data.growthOf.has(first.site) ? source(first.site) : next(),
-      addsUp && !data.growthOf.has(first.site)
+      first && !isTold ? source(first.site) : next(),
+      addsUp && !isTold
         ? next("It keeps adding up, all through the run: look here first.") : next(),
     ]));
   }
