@@ -58,10 +58,12 @@ e2e: all
 # random calls with and without the library; 1,000 random programs against the stand-in allocator's own figures; a
 # recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint;
 # a failure of each single call that the library makes; 200 ends of each Python amid threads that allocate.
-.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns
-soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns
+.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-page
+soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-page
 
-soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns: soak-build
+soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-page: soak-build
+soak-page:
+	@$(TEST_ENV) PAGE_EVENTS=10000000 $(PYTEST) -s tests/e2e/test_page.py -k long_recordings
 soak-books:
 	@$(TEST_ENV) HOOKS_SEEDS=1000 HOOKS_CALLS=10000 $(PYTEST) tests/e2e/test_hooks_random.py
 	@$(TEST_ENV) BOOKS_SEEDS=1000 $(PYTEST) tests/e2e/test_random_books.py
