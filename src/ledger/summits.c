@@ -225,7 +225,7 @@ void summits_note(struct ledger *ledger, struct space_record *space, uint32_t si
         return;
     if (summits->count + 2 > summits->room)
         make_space(ledger, space);
-    if (summits->floor == UINT64_MAX)
+    if (summits->entries == NULL || summits->floor == UINT64_MAX)
         return;
     struct summit_entry *last = summits->count > 0 ? &summits->entries[summits->count - 1] : NULL;
     if (!rises && summits->rising && space->is.totals.live_bytes > summits->floor &&
