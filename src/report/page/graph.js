@@ -7,8 +7,8 @@ const graph = (() => {
   const isHit = (node) => marked.nodes.has(node) || (node.isTail && node.children.some(isHit));
 
   // What a search looks at: all names of a frame.
-  const namesOf = (node) => [node.title, ...node.frames.flatMap((frame) => [frame.title, frame.function, frame.file, frame.module])]
-    .filter(Boolean);
+  const namesOfFrame = (frame) => [frame.title, frame.function, frame.file, frame.module].filter(Boolean);
+  const namesOf = (node) => [node.title, ...node.frames.flatMap(namesOfFrame)];
 
   function walk(node, visit) {
     visit(node);

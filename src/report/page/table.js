@@ -1,7 +1,10 @@
 // A table that sorts by any column. A column has a title, value(row) to sort by, and maybe show(row): text or an element.
+// With a long column its rows become cards on a small screen; the roles keep it a table to screen readers then.
 function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
   const head = element("tr"), body = element("tbody");
-  const table = element("table", null, element("caption", null, caption), element("thead", null, head), body);
+  const hasLong = columns.some((column) => column.isLong);
+  const table = element("table", hasLong ? "has-long" : null, element("caption", null, caption),
+                        element("thead", null, head), body);
   const more = element("button", "more");
   let sorted = sortBy, descending = sortBy !== undefined, shown = most;
   more.type = "button";
@@ -10,10 +13,14 @@ function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
     fill();
   });
 
+  table.setAttribute("role", "table");
+  head.setAttribute("role", "row");
+
   const headings = columns.map((column, index) => {
     const button = element("button", null, column.title);
     const cell = element("th", column.isText ? null : "number", button);
     cell.scope = "col";
+    cell.setAttribute("role", "columnheader");
     button.type = "button";
     button.addEventListener("click", () => {
       descending = sorted === index ? !descending : !column.isText;
@@ -31,8 +38,14 @@ function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
   }
 
   function rowOf(row) {
-    const line = element("tr", null, ...columns.map((column) =>
-      element("td", column.isLong ? "text long" : column.isText ? "text" : "number", (column.show || column.value)(row))));
+    const line = element("tr", null, ...columns.map((column) => {
+      const kind = column.isLong ? "text long" : column.isText ? "text" : "number";
+      const cell = element("td", kind, (column.show || column.value)(row));
+      cell.dataset.title = column.title;
+      cell.setAttribute("role", "cell");
+      return cell;
+    }));
+    line.setAttribute("role", "row");
     line.dataset.row = rows.indexOf(row);
     return line;
   }

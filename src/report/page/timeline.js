@@ -273,9 +273,11 @@ const timeline = (() => {
   function showNotes() {
     const { since_ns: since, width_ns: width, incomplete, phases, sites_of_a_moment: named } = report.timeline;
     const hidden = phases.length - lanes().length;
+    const stretch = width < 1e5 ? `${Math.ceil(width / 1000)} µs` : words.time(width);
     byId("timeline-notes").textContent = [
       since ? `Older events were dropped from the recording: the picture begins at ${words.time(since)}.` : null,
-      `The run is drawn in stretches of ${width < 1e5 ? `${Math.ceil(width / 1000)} µs` : words.time(width)}; of each, its fullest moment and its last one, exactly. Pale is what was not there all through a stretch.`,
+      `The run is drawn in stretches of ${stretch}; of each, its fullest moment and its last one, exactly.`,
+      "Pale is what was not there all through a stretch.",
       shown.moments.length > 2 && d3.max(shown.moments, (moment) => moment.changes.length) / 2 >= named
         ? `At a moment at most ${named} sites are told apart.` : null,
       incomplete ? "Memory ran out while it was made: some of it is missing." : null,
