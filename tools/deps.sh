@@ -46,6 +46,7 @@ test   binutils        command readelf
 test   python3-jsonschema  python jsonschema
 test   python3-prometheus-client  python prometheus_client
 test   libdebuginfod1  library libdebuginfod.so.1
+test   libjemalloc2    library libjemalloc.so.2
 page   chromium        command chromium
 lint   clang-format    command clang-format
 lint   clang-tidy      command clang-tidy

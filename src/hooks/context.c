@@ -32,6 +32,7 @@ struct known_context {
 
 static struct known_context contexts[CONTEXTS_MAX];
 static _Atomic int context_count; /* entries ever used */
+static _Atomic uint64_t retains;  /* of primary contexts, ever */
 
 static struct known_context *find(CUcontext handle)
 {
@@ -213,11 +214,20 @@ void context_created(CUcontext context, CUdevice device)
     add(context, device, CONTEXT_CREATED);
 }
 
+static int change_references(CUcontext context, int by)
+{
+    struct known_context *entry = find(context);
+    return entry == NULL ? 1 : atomic_fetch_add_explicit(&entry->references, by, memory_order_relaxed) + by;
+}
+
 bool context_is_primary(CUcontext context, CUdevice device)
 {
     const struct known_context *known = find(context);
-    if (known != NULL && atomic_load_explicit(&known->kind, memory_order_relaxed) == CONTEXT_PRIMARY)
+    atomic_fetch_add_explicit(&retains, 1, memory_order_relaxed);
+    if (known != NULL && atomic_load_explicit(&known->kind, memory_order_relaxed) == CONTEXT_PRIMARY) {
+        change_references(context, 1);
         return false;
+    }
     add(context, device, CONTEXT_PRIMARY);
     return true;
 }
@@ -293,12 +303,6 @@ void context_is_green(CUcontext context)
         add(context, DEVICE_UNKNOWN, CONTEXT_GREEN);
 }
 
-static int change_references(CUcontext context, int by)
-{
-    struct known_context *entry = find(context);
-    return entry == NULL ? 1 : atomic_fetch_add_explicit(&entry->references, by, memory_order_relaxed) + by;
-}
-
 void context_attached(CUcontext context)
 {
     change_references(context, 1);
@@ -334,6 +338,63 @@ void context_primary_ending(CUdevice device)
     CUcontext primary = primary_of(device);
     if (primary != NULL)
         context_ended(primary);
+}
+
+static void set_number(CUcontext context, uint32_t number)
+{
+    struct known_context *entry = find(context);
+    if (entry != NULL)
+        atomic_store_explicit(&entry->number, number, memory_order_relaxed);
+}
+
+void context_primary_releasing(CUdevice device, struct primary_release *release)
+{
+    *release = (struct primary_release){.primary = primary_of(device)};
+    if (release->primary == NULL || change_references(release->primary, 0) > 1)
+        return;
+    release->looks_last = true;
+    release->retains = atomic_load_explicit(&retains, memory_order_relaxed);
+    release->number = recorder_context_parts(release->primary);
+    set_number(release->primary, recorder_context(release->primary));
+}
+
+/* Somebody has retained it anew: another context has the handle. */
+static void ended_and_back(const struct primary_release *release)
+{
+    struct known_context *entry = find(release->primary);
+    if (entry != NULL)
+        give_back(entry);
+    change_references(release->primary, -1);
+}
+
+static void last_released(CUdevice device, const struct primary_release *release)
+{
+    bool is_back = atomic_load_explicit(&retains, memory_order_relaxed) != release->retains;
+    if (!is_back && context_primary_is_active(device)) {
+        /* Somebody else has a reference, as green contexts do. */
+        recorder_context_stays(release->primary, release->number);
+        set_number(release->primary, release->number);
+        return;
+    }
+    record_teardown_of(release->number);
+    if (is_back)
+        ended_and_back(release);
+    else
+        context_ended(release->primary);
+}
+
+void context_primary_released(CUdevice device, CUresult rc, const struct primary_release *release)
+{
+    if (release->looks_last && rc == CUDA_SUCCESS) {
+        last_released(device, release);
+    } else if (release->looks_last) {
+        recorder_context_stays(release->primary, release->number);
+        set_number(release->primary, release->number);
+    } else if (rc == CUDA_SUCCESS) {
+        if (release->primary != NULL)
+            change_references(release->primary, -1);
+        context_primaries_checked();
+    }
 }
 
 void context_primaries_checked(void)

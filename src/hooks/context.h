@@ -59,6 +59,19 @@ void context_is_green(CUcontext context);
 bool context_ending(CUcontext context);
 void context_ended(CUcontext context);
 void context_primary_ending(CUdevice device);
+/*
+ * Around a release of a primary context. The one that looks like the last, by the retains that were seen, may
+ * end it: what is allocated in it from then on, by whoever has retained it anew, belongs to another context,
+ * also at the same addresses and under the same handle.
+ */
+struct primary_release {
+    CUcontext primary; /* NULL: not known */
+    bool looks_last;
+    uint32_t number; /* recorder_context() */
+    uint64_t retains;
+};
+void context_primary_releasing(CUdevice device, struct primary_release *release);
+void context_primary_released(CUdevice device, CUresult rc, const struct primary_release *release);
 /* Some reference to some primary context was given back: those that were the last end. */
 void context_primaries_checked(void);
 

@@ -119,25 +119,27 @@ HOOK(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))
     return call_end(&call, rc);
 }
 
-static void released(const struct call *call, CUresult rc)
-{
-    if (call->acts && rc == CUDA_SUCCESS)
-        context_primaries_checked();
-}
-
 HOOK(cuDevicePrimaryCtxRelease, (CUdevice device))
 {
+    struct primary_release release;
     FORWARD(cuDevicePrimaryCtxRelease);
+    if (call.acts)
+        context_primary_releasing(device, &release);
     CUresult rc = REAL(device);
-    released(&call, rc);
+    if (call.acts)
+        context_primary_released(device, rc, &release);
     return call_end(&call, rc);
 }
 
 HOOK(cuDevicePrimaryCtxRelease_v2, (CUdevice device))
 {
+    struct primary_release release;
     FORWARD(cuDevicePrimaryCtxRelease_v2);
+    if (call.acts)
+        context_primary_releasing(device, &release);
     CUresult rc = REAL(device);
-    released(&call, rc);
+    if (call.acts)
+        context_primary_released(device, rc, &release);
     return call_end(&call, rc);
 }
 
@@ -178,7 +180,8 @@ HOOK(cuGreenCtxDestroy, (CUgreenCtx green))
 {
     FORWARD(cuGreenCtxDestroy);
     CUresult rc = REAL(green);
-    released(&call, rc);
+    if (call.acts && rc == CUDA_SUCCESS)
+        context_primaries_checked();
     return call_end(&call, rc);
 }
 

@@ -2,9 +2,7 @@
  * Small numbers for context handles (recorder.h), so that a block can say whose end takes it along. Looking a
  * known handle up takes no lock; there are a handful of them in a process.
  */
-#include <errno.h>
 
-#include "preload/contexts.h"
 #include "preload/recorder.h"
 #include "preload/state.h"
 
@@ -30,23 +28,29 @@ static struct context_slot *free_slot(void)
     return &preload.contexts[slots];
 }
 
+/* The handle's slot, with that number or (0) a new one where it has none. */
+static struct context_slot *reach_slot(const void *context, uint32_t number)
+{
+    struct context_slot *slot = find_slot(context);
+    if (slot != NULL || !preload_lock())
+        return slot;
+    slot = find_slot(context);
+    if (slot == NULL && (slot = free_slot()) != NULL) {
+        atomic_store_explicit(&slot->id, number != 0 ? number : ++preload.context_count,
+                              memory_order_relaxed);
+        atomic_store_explicit(&slot->handle, context, memory_order_release);
+    }
+    preload_unlock();
+    return slot;
+}
+
 uint32_t recorder_context(const void *context)
 {
-    if (context == NULL)
-        return 0;
-    struct context_slot *slot = find_slot(context);
-    if (slot == NULL && preload_lock()) {
-        slot = find_slot(context);
-        if (slot == NULL && (slot = free_slot()) != NULL) {
-            atomic_store_explicit(&slot->id, ++preload.context_count, memory_order_relaxed);
-            atomic_store_explicit(&slot->handle, context, memory_order_release);
-        }
-        preload_unlock();
-    }
+    const struct context_slot *slot = context == NULL ? NULL : reach_slot(context, 0);
     return slot == NULL ? 0 : atomic_load_explicit(&slot->id, memory_order_relaxed);
 }
 
-uint32_t context_forget(const void *context)
+uint32_t recorder_context_parts(const void *context)
 {
     struct context_slot *slot = context == NULL ? NULL : find_slot(context);
     if (slot == NULL)
@@ -54,4 +58,11 @@ uint32_t context_forget(const void *context)
     uint32_t id = atomic_load_explicit(&slot->id, memory_order_relaxed);
     atomic_store_explicit(&slot->handle, NULL, memory_order_release);
     return id;
+}
+
+void recorder_context_stays(const void *context, uint32_t number)
+{
+    struct context_slot *slot = number == 0 ? NULL : reach_slot(context, number);
+    if (slot != NULL)
+        atomic_store_explicit(&slot->id, number, memory_order_relaxed);
 }

@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "capture/capture.h"
-#include "preload/contexts.h"
 #include "preload/learn.h"
 #include "preload/marks.h"
 #include "preload/state.h"
@@ -399,9 +398,14 @@ void record_pool(uint64_t handle, int device, uint64_t reserved_bytes, uint64_t 
     record_plain(&event, NULL);
 }
 
+void record_teardown_of(uint32_t number)
+{
+    struct event event = {.type = EVENT_TEARDOWN, .context = number};
+    if (number != 0)
+        record_plain(&event, NULL);
+}
+
 void record_teardown(const void *context)
 {
-    struct event event = {.type = EVENT_TEARDOWN, .context = context_forget(context)};
-    if (event.context != 0)
-        record_plain(&event, NULL);
+    record_teardown_of(recorder_context_parts(context));
 }

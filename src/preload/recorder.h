@@ -68,6 +68,12 @@ uint32_t recorder_context(const void *context);
  * teardown, and its handle may come to mean another context. Nothing happens for one that no block was
  * recorded in. */
 void record_teardown(const void *context);
+/* Where it is not sure: before the real call, the handle means another context from now on. Gives the number
+ * of this one, 0 where no block was recorded in it. Afterwards either every block of it ends, or the handle
+ * means it again. */
+uint32_t recorder_context_parts(const void *context);
+void record_teardown_of(uint32_t number);
+void recorder_context_stays(const void *context, uint32_t number);
 
 /* The driver's own figures for a device. False when nothing is recorded yet, or any more. */
 struct driver_figures {

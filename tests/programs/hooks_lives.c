@@ -118,7 +118,9 @@ int main(int count, char **arguments)
 {
     mode = arguments[1];
     if (strcmp(mode, "plugin") == 0) {
-        run_plugin(dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL));
+        void *plugin = dlopen(arguments[2], RTLD_NOW | RTLD_LOCAL);
+        run_plugin(plugin);
+        ((void (*)(void))dlsym(plugin, "plugin_look_around"))();
     } else if (strcmp(mode, "deepbind") == 0) {
         run_plugin(dlopen(arguments[2], RTLD_NOW | RTLD_DEEPBIND));
     } else if (strcmp(mode, "namespace") == 0) {

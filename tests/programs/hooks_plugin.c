@@ -1,5 +1,6 @@
 /* A library that uses the driver it is linked with: allocates `keep` + `scratch` blocks of 4096 bytes, frees
  * the scratch. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,13 @@ static void check(int result, const char *what)
         printf("%s gave %d\n", what, result);
         exit(1);
     }
+}
+
+/* What it brings along is found by a search from inside it, though by no other. */
+void plugin_look_around(void)
+{
+    printf("the driver: %s\n", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") != NULL ? "found" : "nothing");
+    printf("a runtime: %s\n", dlsym(RTLD_DEFAULT, "cudaMalloc") != NULL ? "found" : "nothing");
 }
 
 void plugin_start(void)
