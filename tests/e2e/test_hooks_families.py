@@ -260,6 +260,24 @@ def test_memory_is_the_current_contexts_devices(gmt):
     assert {row["device"] for row in report["memory_map"]} >= {0, 1}
 
 
+def test_peer_access_and_copies_between_devices_move_no_block(gmt):
+    report = tell(gmt, """
+        def first(): return alloc(1000)
+        def second(): return alloc(2000)
+        one = first()
+        other = primary(1)
+        two = second()
+        call("cuCtxEnablePeerAccess", context, 0)
+        refused("cuCtxEnablePeerAccess", context, 0)
+        call("cuMemcpyPeer", two, other, one, context, c_size_t(1000))
+        call("cuMemFree_v2", one)           # of the other device
+        call("cuCtxDisablePeerAccess", context)
+        """, env={"SIMGPU_DEVICES": 2}).report
+    assert (nature(site_in(report, "first"))[3], figures(site_in(report, "first"))) == (0, (1, 0, 0))
+    assert (nature(site_in(report, "second"))[3], figures(site_in(report, "second"))) == (1, (1, 1, 2000))
+    expect_clean(report)
+
+
 def test_a_context_that_is_kept_by_attaching_ends_with_its_last_reference(gmt):
     report = tell(gmt, """
         second = c_void_p()

@@ -34,6 +34,9 @@ cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaGetDriverEntryPoint(const char *, void **, unsigned long long, int *);
+/* From 12.5 on. */
+__attribute__((weak)) cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **, unsigned,
+                                                                   unsigned long long, int *);
 
 static const struct cudaChannelFormatDesc float4_texel = {32, 32, 32, 32, cudaChannelFormatKindFloat};
 static unsigned char host[2][8192] __attribute__((aligned(4096)));
@@ -96,6 +99,18 @@ __attribute__((noinline)) static void by_entry_point(void)
         printf("entry point refused\n");
 }
 
+__attribute__((noinline)) static void by_entry_point_of_a_version(void)
+{
+    CUdeviceptr block;
+    CUresult (*allocate)(CUdeviceptr *, size_t) = NULL;
+    int status;
+    if (cudaGetDriverEntryPointByVersion != NULL &&
+        cudaGetDriverEntryPointByVersion("cuMemAlloc", (void **)&allocate, 12000, 0, &status) ==
+            cudaSuccess &&
+        allocate(&block, 6000) != 0)
+        printf("entry point of a version refused\n");
+}
+
 int main(int count, char **arguments)
 {
     (void)arguments;
@@ -116,6 +131,7 @@ int main(int count, char **arguments)
     mipmap();
     refused();
     by_entry_point();
+    by_entry_point_of_a_version();
     fprintf(stderr, "pitch %zu %zu\n", last_pitch, volume.pitch);
     if (count > 1)
         printf("reset: %d\n", cudaDeviceReset());
