@@ -36,6 +36,8 @@ struct device {
     struct total contexts, code;
     _Atomic uint64_t start_total, start_free; /* before the first context; 0: not known */
     _Atomic bool started, was_used;
+    _Atomic int open_windows;
+    _Atomic uint64_t windows;  /* ever opened */
     _Atomic uint64_t asked_ns; /* about its processes; 0: never */
 };
 
@@ -110,11 +112,13 @@ static void look(const struct device_window *window, struct usage *usage)
 void device_window_open(struct device_window *window, int device, bool asks_nvml)
 {
     *window = (struct device_window){.device = DEVICE_UNKNOWN};
-    const struct device *state = device_of(device);
+    struct device *state = device_of(device);
     if (state == NULL)
         return;
     uint64_t begun_ns = now_ns();
     window->device = device;
+    window->is_overlapped = atomic_fetch_add(&state->open_windows, 1) > 0;
+    window->opened = atomic_fetch_add(&state->windows, 1) + 1;
     window->has_nvml = asks_nvml && nvml_open();
     window->tracked_bytes = recorder_tracked(device);
     look(window, &window->before);
@@ -135,12 +139,15 @@ struct device_change device_window_close(struct device_window *window)
         return change;
     uint64_t begun_ns = now_ns();
     look(window, &after);
+    struct device *state = device_of(window->device);
+    bool is_alone = !window->is_overlapped && atomic_load(&state->windows) == window->opened;
+    atomic_fetch_sub(&state->open_windows, 1);
     int64_t allocated = (int64_t)(recorder_tracked(window->device) - window->tracked_bytes);
     int none = NOT_KNOWN_YET;
     if (window->before.known[BY_PROCESS] && after.used_bytes[BY_PROCESS] > 0)
         atomic_compare_exchange_strong(&number, &none, IS_OURS);
     after.known[BY_PROCESS] &= atomic_load(&number) == IS_OURS;
-    for (int by = 0; by < MEASURE_COUNT && change.basis == BASIS_UNKNOWN; by++) {
+    for (int by = 0; by < MEASURE_COUNT && is_alone && change.basis == BASIS_UNKNOWN; by++) {
         if (!window->before.known[by] || !after.known[by])
             continue;
         change.basis = by == BY_PROCESS ? BASIS_PROCESS : BASIS_DEVICE;

@@ -25,6 +25,8 @@ enum measure { BY_PROCESS, BY_NVML, BY_DRIVER, MEASURE_COUNT };
 struct device_window {
     int device; /* DEVICE_UNKNOWN: closed */
     bool has_nvml;
+    bool is_overlapped; /* by another one on the same device: neither tells what was whose */
+    uint64_t opened;    /* windows of the device by then, this one included */
     uint64_t tracked_bytes;
     uint64_t took_ns; /* to open it */
     struct usage {

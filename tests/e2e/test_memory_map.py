@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from conftest import SIMGPU
+from conftest import PRELOAD, SIMGPU
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -167,6 +167,15 @@ def test_a_primary_context_that_is_reset_and_made_again_counts_once(gmt):
         cuda.allocate(4 * MIB)
     """))[0]
     assert row["contexts"] == 1 and mib(row, "tracked", "context", "untracked") == [4, 256, 0]
+
+
+def test_contexts_that_threads_make_at_once_are_not_counted_twice(gmt, compiled):
+    """While one is made the other takes its memory: neither tells what was whose, and both are in the rest."""
+    program = compiled("contexts_at_once.c", SIMGPU / "libcuda.so.1", "-lpthread")
+    tool = compiled("contexts_at_once.c", "-DTOOL", "-shared", "-fPIC", "-ldl", "-lpthread")
+    row = rows(gmt, gmt.run(program, env={"LD_PRELOAD": f"{PRELOAD}:{tool}"}))[0]
+    assert (row["contexts"], row["context_basis"]) == (3, "part")
+    assert mib(row, "tracked", "context", "untracked") == [2, 256, 512] and not row["cut_to_fit"]
 
 
 def test_deeper_stacks_count_with_their_context(gmt):
