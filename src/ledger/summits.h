@@ -21,8 +21,8 @@
 struct ledger;
 struct space_record;
 
-#define SUMMITS_ROOM_MIN 1024
-#define SUMMITS_ROOM     4096 /* more only where a single moment has that many sites */
+#define SUMMITS_ROOM_MIN 512
+#define SUMMITS_ROOM     2048 /* more only where a single moment has that many sites */
 #define SUMMITS_ROOM_MAX (UINT32_C(1) << 20)
 #define SUMMIT_MARK      UINT32_MAX /* instead of a site */
 
