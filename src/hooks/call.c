@@ -7,6 +7,7 @@
 #include "hooks/pool_samples.h"
 
 #define PENDING_MAX 8
+#define INNER_MAX   8
 
 /* An allocation noted inside a runtime call. */
 struct pending {
@@ -16,9 +17,10 @@ struct pending {
 
 struct thread_calls {
     unsigned driver_depth, runtime_depth;
-    uintptr_t outermost;   /* the frame of that call, */
-    const void *caller;    /* its caller, */
-    const void *inner;     /* and one that was seen to call from inside such a call */
+    uintptr_t outermost;          /* the frame of that call, */
+    const void *caller;           /* its caller, */
+    const void *inner[INNER_MAX]; /* and some that were seen to call from inside such a call */
+    unsigned inner_next;
     enum hook_id runtime;  /* the outermost runtime call we are in, */
     bool recording;        /* and whether it is recorded */
     unsigned driver_calls; /* that acted inside it */
@@ -38,12 +40,14 @@ static bool is_in(struct loaded_range range, const void *address)
 /* A driver and a runtime call hooked functions from inside, the file that called them does not. */
 static bool is_inner_caller(const void *caller)
 {
-    if (caller == calls.inner)
-        return true;
+    for (unsigned i = 0; i < INNER_MAX; i++) {
+        if (caller == calls.inner[i])
+            return true;
+    }
     if (is_in(loaded_range_of(calls.caller, NULL), caller) && !loaded_in_driver(caller) &&
         !loaded_in_runtime(caller))
         return false;
-    calls.inner = caller;
+    calls.inner[calls.inner_next++ % INNER_MAX] = caller;
     return true;
 }
 
