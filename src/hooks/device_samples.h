@@ -28,7 +28,8 @@ struct device_window {
     bool is_overlapped; /* by another one on the same device: neither tells what was whose */
     uint64_t opened;    /* windows of the device by then, this one included */
     uint64_t tracked_bytes;
-    uint64_t took_ns; /* to open it */
+    uint64_t took_ns;    /* to open it */
+    bool counts_as_cost; /* for device_samples_affordable(): contexts are few */
     struct usage {
         bool known[MEASURE_COUNT];
         uint64_t used_bytes[MEASURE_COUNT];
