@@ -24,4 +24,6 @@ def test_demo_report_names_the_buffer_that_is_kept(gmt):
     assert kept in report, report
     assert report[:report.index(kept)].count("\n") < 20, "a reader finds it on the first screen"
     assert "60.0 MiB" in report
-    assert {path.name for path in (build / "demo").iterdir()} == {"report.txt", "train.gmt", "train.json", "train.txt"}
+    assert {path.name for path in (build / "demo").iterdir()} == {
+        "report.txt", "train.gmt", "train.html", "train.json", "train.txt"}
+    assert kept in (build / "demo" / "train.html").read_text()

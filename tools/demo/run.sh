@@ -34,4 +34,5 @@ echo "\$ $shown/gpumemtrace report $shown/demo/train.gmt"
 "$build/gpumemtrace" report "$build/demo/train.gmt" >"$build/demo/report.txt"
 sed '/^Details follow/q' "$build/demo/report.txt"
 echo
-echo "(the details: $shown/demo/report.txt)"
+"$build/gpumemtrace" report --html -o "$build/demo/train.html" "$build/demo/train.gmt"
+echo "(the details: $shown/demo/report.txt; as a page for a browser: $shown/demo/train.html)"
