@@ -86,7 +86,7 @@ soak-build:
 
 $(BUILD)/test/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -Itests/unit -MMD -MP -c $< -o $@
+	$(CC) $(COMMON) $(CFLAGS) $(SAN) -fPIC -Itests/unit -I. -MMD -MP -c $< -o $@
 
 # An archive, so that a test may replace a function by its own.
 $(BUILD)/tests/libtested.a: $(TESTED_OBJECTS)

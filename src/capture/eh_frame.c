@@ -84,9 +84,9 @@ static struct frame_rule read_description(const uint8_t *at, const uint8_t *star
     return call_frame_rule(&common, in, from, address);
 }
 
-/* .eh_frame_hdr: a sorted table of (function, its FDE), both relative to the header. */
-static struct frame_rule look_up(const uint8_t *header, const uint8_t *start, const uint8_t *end,
-                                 uintptr_t address)
+/* .eh_frame_hdr is a sorted table of (function, its FDE), both relative to the header. */
+struct frame_rule eh_frame_look_up(const uint8_t *header, const uint8_t *start, const uint8_t *end,
+                                   uintptr_t address)
 {
     const struct frame_rule other = {.kind = RULE_OTHER};
     struct reader in = {header, end, false};
@@ -146,8 +146,8 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *arg)
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         const uint8_t *start = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
         if (segment->p_type == PT_LOAD && header->p_vaddr - segment->p_vaddr < segment->p_filesz)
-            query->rule = look_up((const uint8_t *)(info->dlpi_addr + header->p_vaddr), start,
-                                  start + segment->p_filesz, query->address);
+            query->rule = eh_frame_look_up((const uint8_t *)(info->dlpi_addr + header->p_vaddr), start,
+                                           start + segment->p_filesz, query->address);
     }
     return 1;
 }

@@ -29,4 +29,9 @@ struct frame_rule {
 /* The rule that holds at the call before `return_address`. Takes the dynamic linker's lock for a moment. */
 struct frame_rule eh_frame_rule(uintptr_t return_address);
 
+/* The same for code at `address`, by the .eh_frame_hdr at `header`, which is in the segment [start, end) with
+ * the .eh_frame that it is of. Reads nothing else, whatever these hold. */
+struct frame_rule eh_frame_look_up(const uint8_t *header, const uint8_t *start, const uint8_t *end,
+                                   uintptr_t address);
+
 #endif

@@ -1,0 +1,65 @@
+/*
+ * A JSON report, as `gpumemtrace diff` reads it. The bytes up to a NUL are the run before and those after it
+ * the run after; without a NUL a run is compared with itself, and nothing may have changed.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "target.h"
+#include "tools/gpumemtrace/diff.h"
+
+static void write_diff(const struct diff *diff, void (*write)(const struct diff *, struct output *),
+                       bool is_json)
+{
+    struct fuzz_file file = fuzz_file("", 0);
+    struct output out;
+    size_t size;
+    output_init(&out, file.fd);
+    write(diff, &out);
+    require(output_flush(&out) == 0);
+    char *text = fuzz_contents(file.fd, &size);
+    require(strlen(text) == size);
+    for (uint32_t code, at = 0; at < size; at += (uint32_t)utf8_next(text + at, &code)) {
+        utf8_next(text + at, &code);
+        require(code == '\n' || utf8_is_printable(code));
+    }
+    if (is_json) {
+        json_t *json = json_loadb(text, size, 0, NULL);
+        require(json);
+        json_decref(json);
+    }
+    free(text);
+    fuzz_file_close(&file);
+}
+
+static bool load(struct saved_report *report, const uint8_t *data, size_t size)
+{
+    struct fuzz_file file = fuzz_file(data, size);
+    char error[512] = "";
+    bool loaded = saved_report_load(report, file.path, NULL, error, sizeof error) == 0;
+    require(loaded || error[0] != '\0');
+    fuzz_file_close(&file);
+    return loaded;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct diff diff = {.before_path = "before", .after_path = "after", .top = 5};
+    const uint8_t *end = memchr(data, 0, size);
+    size_t first = end ? (size_t)(end - data) : size;
+    bool same = end == NULL;
+    if (!load(&diff.before, data, first))
+        return 0;
+    if (load(&diff.after, same ? data : end + 1, same ? size : size - first - 1)) {
+        require(comparison_make(&diff.comparison, &diff.before, &diff.after) == 0);
+        require(!same || diff.comparison.same);
+        write_diff(&diff, diff_write_text, false);
+        write_diff(&diff, diff_write_json, true);
+        comparison_release(&diff.comparison);
+        saved_report_release(&diff.after);
+    }
+    saved_report_release(&diff.before);
+    return 0;
+}
