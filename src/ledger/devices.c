@@ -1,7 +1,6 @@
 /* What the driver says of devices and of memory pools, as the ledger keeps it (ledger.h). */
 #include "ledger/internal.h"
 
-#define DEVICES_MAX      256
 #define POOL_SAMPLES_MAX 256
 
 uint64_t ledger_live_on(const struct ledger *ledger, int device)
@@ -21,8 +20,9 @@ struct device_figures *ledger_reach_device(struct ledger *ledger, int device)
         if (known->device == device)
             return known;
     }
-    struct device_figures *figures =
-        ledger->devices.count < DEVICES_MAX ? list_reach(&ledger->devices, ledger->devices.count) : NULL;
+    struct device_figures *figures = ledger->devices.count < LEDGER_DEVICES_MAX
+                                         ? list_reach(&ledger->devices, ledger->devices.count)
+                                         : NULL;
     if (figures != NULL)
         figures->device = figures->first.device = figures->latest.device = figures->fullest.device = device;
     return figures;
@@ -46,8 +46,8 @@ static void add_sample(const struct ledger *ledger, struct device_figures *figur
     struct memory_sample sample = {.device = figures->device,
                                    .reason = reason,
                                    .time_ns = event->time_ns,
-                                   .free_bytes = event->free_bytes,
-                                   .total_bytes = event->total_bytes};
+                                   .free_bytes = ledger_believed(event->free_bytes),
+                                   .total_bytes = ledger_believed(event->total_bytes)};
     if (reason == SAMPLE_START) {
         sample.time_ns = 0;
     } else {
@@ -55,7 +55,7 @@ static void add_sample(const struct ledger *ledger, struct device_figures *figur
         sample.context_bytes = figures->contexts.bytes;
         sample.code_bytes = figures->code.bytes;
         sample.pool_unused_bytes = ledger_unused_in_pools(ledger, figures->device);
-        sample.graph_bytes = graph_bytes;
+        sample.graph_bytes = ledger_believed(graph_bytes);
     }
     figures->latest = figures->last[reason] = sample;
     if (figures->first.total_bytes == 0)
@@ -67,7 +67,7 @@ static void add_sample(const struct ledger *ledger, struct device_figures *figur
 static struct held held_of(const struct event *event)
 {
     return (struct held){.count = event->count,
-                         .bytes = event->size,
+                         .bytes = ledger_believed(event->size),
                          .basis = event->detail < BASIS_COUNT ? (enum basis)event->detail : BASIS_UNKNOWN};
 }
 
@@ -83,8 +83,8 @@ static void apply_to_device(const struct ledger *ledger, struct device_figures *
         break;
     case EVENT_PROCESSES:
         figures->processes_ns = event->time_ns > 0 ? event->time_ns : 1;
-        figures->own_bytes = event->size;
-        figures->all_bytes = event->total_bytes;
+        figures->own_bytes = ledger_believed(event->size);
+        figures->all_bytes = ledger_believed(event->total_bytes);
         break;
     case EVENT_OOM: /* the driver told what was free, but nothing of graphs */
         add_sample(ledger, figures, event, SAMPLE_OOM, figures->latest.graph_bytes);
@@ -119,7 +119,7 @@ bool ledger_apply_pool(struct ledger *ledger, const struct event *event)
         sample = list_reach(&ledger->pools, ledger->pools.count);
     if (sample == NULL)
         return false;
-    uint64_t reserved = event->total_bytes, peak = sample->peak_reserved_bytes;
+    uint64_t reserved = ledger_believed(event->total_bytes), peak = sample->peak_reserved_bytes;
     uint64_t unused = event->free_bytes < reserved ? event->free_bytes : reserved;
     *sample = (struct pool_sample){.handle = handle,
                                    .device = event->device,

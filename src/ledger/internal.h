@@ -10,8 +10,9 @@
 
 struct block_entry {
     struct block block;
-    uint64_t birth;           /* the number of the event that began it */
-    struct block_entry *next; /* among those kept for the fullest moment (segments.h) */
+    uint64_t birth;                     /* the number of the event that began it */
+    struct block_entry *next;           /* among those kept for the fullest moment (segments.h) */
+    struct block_entry *before, *after; /* of its context, while it lives (contexts.c) */
     UT_hash_handle hh;
 };
 
@@ -73,8 +74,10 @@ struct ledger {
     struct ledger_counters counters;
     struct block_entry *blocks;
     struct pool block_pool;
-    struct list sites;  /* struct site_record, by catalog id */
-    struct list spaces; /* struct space_record */
+    struct list sites;                              /* struct site_record, by catalog id */
+    struct list spaces;                             /* struct space_record */
+    struct context_blocks *contexts, *last_context; /* by context; the one that was looked for last */
+    struct pool context_pool;
     /* The driver layer's device memory of all devices together, from the second device on. */
     struct space_record whole;
     uint64_t stamp;      /* the latest that summits.c gave */
@@ -96,6 +99,43 @@ struct space_record *ledger_restore_space(struct ledger *ledger, const struct le
 struct space_record *ledger_restore_whole(struct ledger *ledger, const struct ledger_space *space);
 struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id);
 struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth);
+
+/* contexts.c: the living blocks of each context but 0, which is none. contexts_add() is false without memory.
+ * contexts_end() is for a context without blocks. */
+void contexts_init(struct ledger *ledger);
+void contexts_destroy(struct ledger *ledger);
+bool contexts_add(struct ledger *ledger, struct block_entry *entry);
+void contexts_remove(struct ledger *ledger, struct block_entry *entry);
+struct block_entry *contexts_first(struct ledger *ledger, uint32_t context);
+void contexts_end(struct ledger *ledger, uint32_t context);
+
+/* What the driver says, as far as it can be. */
+static inline uint64_t ledger_believed(uint64_t bytes)
+{
+    return bytes < LEDGER_LIVE_MAX ? bytes : LEDGER_LIVE_MAX;
+}
+
+/* Stops at the largest figure. */
+static inline uint64_t ledger_sum(uint64_t left, uint64_t right)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(left, right, &sum) || sum > LEDGER_FIGURE_MAX ? LEDGER_FIGURE_MAX : sum;
+}
+
+/* `net` and what `after` is more than `before`; stops at the largest and the smallest figure. */
+static inline int64_t ledger_net(int64_t net, uint64_t before, uint64_t after)
+{
+    int64_t sum, change = (int64_t)(after - before);
+    if (__builtin_add_overflow(net, change, &sum))
+        return change > 0 ? INT64_MAX : -INT64_MAX;
+    return sum;
+}
+
+/* 0 where it would be less: figures that contradict each other. */
+static inline uint64_t ledger_less(uint64_t from, uint64_t bytes)
+{
+    return from > bytes ? from - bytes : 0;
+}
 
 /* ooms.c: notes an out-of-memory moment with who held what; beyond LEDGER_OOMS_MAX it is only counted. */
 bool ledger_add_oom(struct ledger *ledger, const struct event *event, const struct site_record *site);

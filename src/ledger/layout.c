@@ -345,6 +345,11 @@ static struct picture own_picture(const struct picture *picture, uint32_t user, 
         if (picture->spans[i].user == user)
             spans[own.span_count++] = picture->spans[i];
     }
+    /* None reaches into the next one, whatever the recording says, so that each is looked at once a piece. */
+    for (size_t i = 0; i + 1 < own.span_count; i++) {
+        if (spans[i].end > spans[i + 1].start)
+            spans[i].end = spans[i + 1].start;
+    }
     return own;
 }
 
@@ -388,6 +393,15 @@ static bool lay_out(const struct picture *picture, uint32_t user, const struct l
     return done;
 }
 
+/* Nor do pieces. */
+static void part_pieces(struct picture *picture)
+{
+    for (size_t i = 0; i + 1 < picture->piece_count; i++) {
+        if (picture->pieces[i].end > picture->pieces[i + 1].start)
+            picture->pieces[i].end = picture->pieces[i + 1].start;
+    }
+}
+
 static bool lay_out_all(const struct picture *picture, const struct layout_limits *limits,
                         struct arena *arena, struct layout *layouts, size_t *count)
 {
@@ -426,8 +440,10 @@ bool ledger_layouts(const struct ledger *ledger, int device, enum layout_moment 
         gather(&picture);
         done =
             sort_items(picture.pieces, picture.piece_count, sizeof *picture.pieces, compare_pieces, NULL) &&
-            sort_items(picture.spans, picture.span_count, sizeof *picture.spans, compare_spans, NULL) &&
-            lay_out_all(&picture, limits, arena, made, count);
+            sort_items(picture.spans, picture.span_count, sizeof *picture.spans, compare_spans, NULL);
+        if (done)
+            part_pieces(&picture);
+        done = done && lay_out_all(&picture, limits, arena, made, count);
     }
     pages_free(picture.pieces, piece_bytes);
     pages_free(picture.spans, span_bytes);

@@ -20,13 +20,13 @@
 #define NO_BLOCK UINT64_MAX
 _Static_assert(KEY_SPACE_COUNT <= NO_BLOCK >> KEY_NUMBER_BITS, "no block has that key");
 
-/* Block keys are addresses, equal in their low bits: one multiplication spreads them. */
+/* All keys here are block keys. */
 #undef HASH_FUNCTION
 #define HASH_FUNCTION(key, key_bytes, hash)                                                                  \
     do {                                                                                                     \
         uint64_t number;                                                                                     \
         memcpy(&number, (key), sizeof number);                                                               \
-        (hash) = (unsigned)((number * UINT64_C(0x9e3779b97f4a7c15)) >> 32);                                  \
+        (hash) = hash_number(number);                                                                        \
     } while (0)
 
 static struct block_entry *insert_block(struct ledger *ledger, const struct block *block)
@@ -37,8 +37,10 @@ static struct block_entry *insert_block(struct ledger *ledger, const struct bloc
     entry->block = *block;
     entry->birth = ledger->counters.events;
     HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
-    if (hash_added(entry))
+    if (hash_added(entry) && contexts_add(ledger, entry))
         return entry;
+    if (hash_added(entry))
+        HASH_DEL(ledger->blocks, entry);
     pool_put(&ledger->block_pool, entry);
     return NULL;
 }
@@ -56,6 +58,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->devices, arena, sizeof(struct device_figures));
     list_init(&ledger->pools, arena, sizeof(struct pool_sample));
+    contexts_init(ledger);
     segments_init(ledger);
     phases_init(ledger);
     return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
@@ -64,6 +67,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
 void ledger_destroy(struct ledger *ledger)
 {
     HASH_CLEAR(hh, ledger->blocks);
+    contexts_destroy(ledger);
     phases_destroy(ledger);
 }
 
@@ -177,8 +181,8 @@ static void subtract_from_space(struct ledger *ledger, struct space_record *spac
                                 uint64_t bytes, uint64_t time_ns)
 {
     summits_note(ledger, space, id, -bytes, false, time_ns);
-    space->is.totals.live_bytes -= bytes;
-    space->is.totals.live_blocks--;
+    space->is.totals.live_bytes = ledger_less(space->is.totals.live_bytes, bytes);
+    space->is.totals.live_blocks = ledger_less(space->is.totals.live_blocks, 1);
 }
 
 static void keep_shares_at_peaks(const struct ledger *ledger, struct site_record *site)
@@ -228,9 +232,9 @@ static void subtract_live(struct ledger *ledger, uint32_t id, struct site_record
     subtract_from_space(ledger, site->space, id, bytes, time_ns);
     if (site->space->in_whole)
         subtract_from_space(ledger, &ledger->whole, id, bytes, time_ns);
-    note_change(site, time_ns, before - bytes);
-    site->totals.live_bytes -= bytes;
-    site->totals.live_blocks--;
+    note_change(site, time_ns, ledger_less(before, bytes));
+    site->totals.live_bytes = ledger_less(before, bytes);
+    site->totals.live_blocks = ledger_less(site->totals.live_blocks, 1);
     follow_in_phases(ledger, id, site, before);
 }
 
@@ -241,20 +245,30 @@ static void count(const struct site_record *site, uint64_t *counter, int by)
         *counter += (uint64_t)(int64_t)by;
 }
 
-static void count_free(struct ledger *ledger, struct site_record *site, int by)
+static void count_free(struct ledger *ledger, struct site_record *site)
 {
-    uint64_t more = (uint64_t)(int64_t)by;
-    site->totals.frees += more;
-    site->space->is.totals.frees += more;
+    site->totals.frees++;
+    site->space->is.totals.frees++;
     if (site->space->in_whole)
-        ledger->whole.is.totals.frees += more;
-    count(site, &ledger->counters.frees, by);
+        ledger->whole.is.totals.frees++;
+    count(site, &ledger->counters.frees, 1);
+}
+
+static void uncount_free(struct ledger *ledger, struct site_record *site)
+{
+    struct totals *all = &site->space->is.totals, *whole = &ledger->whole.is.totals;
+    site->totals.frees = ledger_less(site->totals.frees, 1);
+    all->frees = ledger_less(all->frees, 1);
+    if (site->space->in_whole)
+        whole->frees = ledger_less(whole->frees, 1);
+    if (ledger->counters.frees > 0)
+        count(site, &ledger->counters.frees, -1);
 }
 
 static void count_alloc_in(struct totals *totals, uint64_t bytes)
 {
     totals->allocs++;
-    totals->allocated_bytes += bytes;
+    totals->allocated_bytes = ledger_sum(totals->allocated_bytes, bytes);
 }
 
 static void count_alloc(struct ledger *ledger, struct site_record *site, uint64_t bytes)
@@ -274,6 +288,7 @@ static struct site_record *site_of(const struct ledger *ledger, const struct blo
 static void remove_block(struct ledger *ledger, struct block_entry *entry, const struct site_record *site)
 {
     HASH_DEL(ledger->blocks, entry);
+    contexts_remove(ledger, entry);
     if (segments_block_ends(ledger, entry, site))
         pool_put(&ledger->block_pool, entry);
 }
@@ -286,7 +301,7 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
         return;
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, time_ns);
-    count_free(ledger, site, 1);
+    count_free(ledger, site);
     ledger->counters.replaced_blocks++;
     remove_block(ledger, entry, site);
 }
@@ -307,12 +322,22 @@ static void begin_history(struct ledger *ledger, struct site_record *site)
     site->history = history;
 }
 
+/* See LEDGER_LIVE_MAX. */
+static bool has_room(const struct site_record *site, uint64_t bytes)
+{
+    uint64_t most = LEDGER_LIVE_MAX;
+    return bytes <= most && site->space->is.totals.live_bytes <= most - bytes &&
+           site->totals.live_bytes <= most - bytes;
+}
+
 static bool apply_alloc(struct ledger *ledger, const struct event *event)
 {
     struct site_record *site = reach_site(ledger, event->site);
     if (site == NULL)
         return false;
     replace_block(ledger, event->key, event->time_ns);
+    if (!has_room(site, event->size))
+        return false;
     struct block block = {.key = event->key,
                           .size = event->size,
                           .born_ns = event->time_ns,
@@ -348,7 +373,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
     }
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
-    count_free(ledger, site, 1);
+    count_free(ledger, site);
     remove_block(ledger, entry, site);
     return true;
 }
@@ -369,10 +394,10 @@ static bool apply_unfree(struct ledger *ledger, const struct event *event)
                           .site = event->site,
                           .context = event->context,
                           .references = 1};
-    entry = site == NULL ? NULL : insert_block(ledger, &block);
+    entry = site == NULL || !has_room(site, event->size) ? NULL : insert_block(ledger, &block);
     if (entry == NULL)
         return false;
-    count_free(ledger, site, -1);
+    uncount_free(ledger, site);
     add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, true);
     return true;
@@ -387,6 +412,12 @@ static bool apply_retain(struct ledger *ledger, const struct event *event)
     return true;
 }
 
+static void resize_in(struct totals *totals, uint64_t from, uint64_t to)
+{
+    totals->allocated_bytes = to > from ? ledger_sum(totals->allocated_bytes, to - from)
+                                        : ledger_less(totals->allocated_bytes, from - to);
+}
+
 /* As if it had been allocated so. What has an address lies in a segment of its size, so only handles can. */
 static bool apply_resize(struct ledger *ledger, const struct event *event)
 {
@@ -394,12 +425,14 @@ static bool apply_resize(struct ledger *ledger, const struct event *event)
     if (entry == NULL || block_key_space(event->key) != KEY_HANDLE)
         return false;
     struct site_record *site = site_of(ledger, &entry->block);
-    uint64_t more = event->size - entry->block.size; /* modulo 2^64, where it is less */
-    subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
-    site->totals.allocated_bytes += more;
-    site->space->is.totals.allocated_bytes += more;
+    uint64_t before = entry->block.size;
+    if (event->size > before && !has_room(site, event->size - before))
+        return false;
+    subtract_live(ledger, entry->block.site, site, before, event->time_ns);
+    resize_in(&site->totals, before, event->size);
+    resize_in(&site->space->is.totals, before, event->size);
     if (site->space->in_whole)
-        ledger->whole.is.totals.allocated_bytes += more;
+        resize_in(&ledger->whole.is.totals, before, event->size);
     entry->block.size = event->size;
     add_live(ledger, entry->block.site, site, event->size, event->time_ns);
     return true;
@@ -407,12 +440,10 @@ static bool apply_resize(struct ledger *ledger, const struct event *event)
 
 static bool apply_teardown(struct ledger *ledger, const struct event *event)
 {
-    struct block_entry *entry, *next;
+    struct block_entry *entry;
     if (event->context == 0)
         return false;
-    HASH_ITER (hh, ledger->blocks, entry, next) {
-        if (entry->block.context != event->context)
-            continue;
+    while ((entry = contexts_first(ledger, event->context)) != NULL) {
         struct site_record *site = site_of(ledger, &entry->block);
         subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
         site->totals.teardown_frees++;
@@ -422,6 +453,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         count(site, &ledger->counters.teardown_frees, 1);
         remove_block(ledger, entry, site);
     }
+    contexts_end(ledger, event->context);
     return true;
 }
 

@@ -4,9 +4,9 @@
  * same answer. It knows nothing of CUDA: an event names a site (catalog/catalog.h) and a block's key
  * (ledger/event.h).
  *
- * Every event but TEARDOWN and OOM costs O(1). For the moment of each space's peak the bytes and blocks of
- * every site are kept exactly. Not locked. No event fails its caller: one that memory could not be found for
- * is counted in counters.dropped_events.
+ * Every event but OOM costs O(1), and TEARDOWN that for each block that it ends. For the moment of each
+ * space's peak the bytes and blocks of every site are kept exactly. Not locked. No event fails its caller:
+ * one that memory could not be found for is counted in counters.dropped_events.
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
@@ -27,7 +27,7 @@ struct ledger_counters {
     /* The driver layer's: */
     uint64_t allocs, frees, teardown_frees, failed_allocs, foreign_frees;
     uint64_t replaced_blocks; /* allocated at a living block's address: its end, never seen, is among frees */
-    uint64_t dropped_events;  /* no memory to hold them */
+    uint64_t dropped_events;  /* no memory to hold them, or more than there can be */
 };
 
 struct block {
@@ -51,6 +51,14 @@ struct site_totals {
     uint64_t bytes_at_peak, blocks_at_peak;             /* at the moment of its space's peak */
     uint64_t bytes_at_whole_peak, blocks_at_whole_peak; /* … and of that of all devices together */
 };
+
+/* What is alive in one space is never more: no process has a thousandth of it. So no sum over sites or spaces
+ * overflows, whatever a recording says; an allocation beyond counts as dropped. */
+#define LEDGER_LIVE_MAX (UINT64_C(1) << 50)
+/* Where all other figures stop. */
+#define LEDGER_FIGURE_MAX ((uint64_t)INT64_MAX)
+/* CUDA's numbers of devices are below. */
+#define LEDGER_DEVICES_MAX 256
 
 #define PEAK_PHASES_MAX 4
 

@@ -64,10 +64,10 @@ bool ledger_add_oom(struct ledger *ledger, const struct event *event, const stru
                         .site = event->site,
                         .error = event->error,
                         .requested_bytes = event->size,
-                        .free_bytes = event->free_bytes,
-                        .total_bytes = event->total_bytes,
+                        .free_bytes = ledger_believed(event->free_bytes),
+                        .total_bytes = ledger_believed(event->total_bytes),
                         .live_bytes = totals->live_bytes,
-                        .ended_bytes = totals->allocated_bytes - totals->live_bytes,
+                        .ended_bytes = ledger_less(totals->allocated_bytes, totals->live_bytes),
                         .share_count = filled,
                         .shares = shares};
     int device = asked->space->is.device;
@@ -92,7 +92,8 @@ void ledger_answer_ooms(struct ledger *ledger, const struct site_record *site, u
         if (oom->granted_ns != 0 || asked->space != site->space || bytes < oom->requested_bytes)
             continue;
         oom->granted_ns = time_ns > 0 ? time_ns : 1;
-        oom->freed_bytes = totals->allocated_bytes - totals->live_bytes - oom->ended_bytes;
+        oom->freed_bytes =
+            ledger_less(ledger_less(totals->allocated_bytes, totals->live_bytes), oom->ended_bytes);
         ledger->unanswered--;
     }
 }

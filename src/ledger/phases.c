@@ -94,7 +94,8 @@ static void end_period(struct ledger *ledger, struct phase_record *record, uint6
     uint64_t live[LAYER_COUNT];
     sum_live(ledger, live);
     for (int layer = 0; layer < LAYER_COUNT; layer++)
-        record->is.layers[layer].net_bytes += (int64_t)(live[layer] - record->began_bytes[layer]);
+        record->is.layers[layer].net_bytes =
+            ledger_net(record->is.layers[layer].net_bytes, record->began_bytes[layer], live[layer]);
     if (time_ns > record->began_ns)
         record->is.time_ns += time_ns - record->began_ns;
     uint32_t kept = 0;
@@ -188,7 +189,7 @@ static void note_site(struct ledger *ledger, const struct program_phase *phase, 
         record->period = phase->periods;
         record->base = before;
     }
-    record->is.net_bytes += (int64_t)(after - before);
+    record->is.net_bytes = ledger_net(record->is.net_bytes, before, after);
     if (after > record->base && after - record->base > record->is.rise_bytes)
         record->is.rise_bytes = after - record->base;
 }
@@ -228,7 +229,8 @@ struct program_phase ledger_phase(const struct ledger *ledger, size_t index)
     uint64_t live[LAYER_COUNT];
     sum_live(ledger, live);
     for (int layer = 0; layer < LAYER_COUNT && phase.open > 0; layer++)
-        phase.layers[layer].net_bytes += (int64_t)(live[layer] - record->began_bytes[layer]);
+        phase.layers[layer].net_bytes =
+            ledger_net(phase.layers[layer].net_bytes, record->began_bytes[layer], live[layer]);
     return phase;
 }
 

@@ -13,6 +13,19 @@ static const char *restore_counters(const struct item *item)
     return NULL;
 }
 
+#define TOTALS_FIGURES 7 /* those of struct totals before its time */
+
+/* Whether sums over all sites are figures still, with this one's. */
+static bool can_be_summed(struct ledger_restoring *restoring, const struct totals *totals, uint64_t at_peak)
+{
+    const uint64_t parts[] = {totals->live_bytes,    totals->peak_bytes, at_peak,
+                              totals->live_blocks,   totals->allocs,     totals->frees,
+                              totals->teardown_frees};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        restoring->sum = ledger_sum(restoring->sum, parts[i]);
+    return restoring->sum < LEDGER_FIGURE_MAX / 2;
+}
+
 static const char *read_space(const uint64_t *values, struct ledger_space *space)
 {
     if (values[0] >= LAYER_COUNT || values[1] >= SPACE_COUNT || !is_device(values[2]))
@@ -21,7 +34,7 @@ static const char *read_space(const uint64_t *values, struct ledger_space *space
         .layer = (enum layer)values[0], .kind = (enum space_kind)values[1], .device = device_of(values[2])};
     enum { PEAK = 3 + sizeof space->totals / sizeof *values };
     memcpy(&space->totals, values + 3, sizeof space->totals);
-    if (values[PEAK] > PEAK_PHASES_MAX)
+    if (values[PEAK] > PEAK_PHASES_MAX || !are_figures(values + 3, TOTALS_FIGURES))
         return out_of_range;
     space->peak_phase_count = (uint32_t)values[PEAK];
     for (uint32_t i = 0; i < space->peak_phase_count; i++)
@@ -35,6 +48,8 @@ static const char *restore_space(const struct item *item)
     const char *wrong = read_space(item->values, &space);
     if (wrong != NULL)
         return wrong;
+    if (space.totals.live_bytes > LEDGER_LIVE_MAX || space.totals.peak_bytes > LEDGER_LIVE_MAX)
+        return out_of_range;
     struct space_record *record = ledger_restore_space(item->ledger, &space);
     if (record == NULL)
         return out_of_place;
@@ -60,6 +75,9 @@ static const char *restore_site(const struct item *item)
     if (site == NULL)
         return no_memory;
     memcpy(&site->totals, values + 1, sizeof site->totals);
+    if (!are_figures(values + 1, TOTALS_FIGURES) || !are_figures(values + 12, 2) ||
+        !are_figures(values + 15, 2) || !can_be_summed(item->restoring, &site->totals, values[12]))
+        return out_of_range;
     site->failed = values[9];
     site->first_time_ns = values[10];
     site->last_time_ns = values[11];
@@ -91,7 +109,7 @@ static const char *restore_history(const struct item *item)
 const char *restore_read_block(const struct item *item, const uint64_t *values, struct block *block)
 {
     if (known_site(item->ledger, values[3]) == NULL || block_key_space(values[0]) >= KEY_SPACE_COUNT ||
-        values[4] > UINT32_MAX || values[5] > UINT32_MAX)
+        values[1] > LEDGER_LIVE_MAX || values[4] > UINT32_MAX || values[5] > UINT32_MAX)
         return out_of_range;
     *block = (struct block){.key = values[0],
                             .size = values[1],
@@ -126,7 +144,7 @@ static bool read_sample(const uint64_t **values, int device, struct memory_sampl
                                      .code_bytes = of[6],
                                      .pool_unused_bytes = of[7],
                                      .graph_bytes = of[8]};
-    return of[0] < SAMPLE_REASON_COUNT;
+    return of[0] < SAMPLE_REASON_COUNT && are_figures(of + 2, SAMPLE_VALUES - 2);
 }
 
 static struct held read_held(const uint64_t *values)
@@ -137,7 +155,8 @@ static struct held read_held(const uint64_t *values)
 static const char *restore_memory(const struct item *item)
 {
     const uint64_t *values = item->values;
-    if (!is_device(values[0]) || values[3] >= BASIS_COUNT || values[6] >= BASIS_COUNT)
+    if (!is_device(values[0]) || values[3] >= BASIS_COUNT || values[6] >= BASIS_COUNT ||
+        !are_figures(values + 1, 2) || !are_figures(values + 4, 2) || !are_figures(values + 8, 2))
         return out_of_range;
     int device = device_of(values[0]);
     struct device_figures *figures = ledger_reach_device(item->ledger, device);
@@ -161,7 +180,8 @@ static const char *restore_memory(const struct item *item)
 static const char *restore_pool(const struct item *item)
 {
     const uint64_t *values = item->values;
-    if (!is_device(values[1]))
+    if (!is_device(values[1]) || values[4] > values[3] || values[3] > LEDGER_LIVE_MAX ||
+        values[6] > LEDGER_LIVE_MAX)
         return out_of_range;
     struct pool_sample *sample = list_reach(&item->ledger->pools, item->ledger->pools.count);
     if (sample == NULL)

@@ -23,12 +23,20 @@ static const char out_of_place[] = "a checkpoint's item is out of place";
 
 static inline bool is_device(uint64_t value)
 {
-    return value <= (uint64_t)INT16_MAX + 1;
+    return value <= LEDGER_DEVICES_MAX;
 }
 
 static inline int device_of(uint64_t value)
 {
     return (int)value - 1;
+}
+
+static inline bool are_figures(const uint64_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > LEDGER_FIGURE_MAX)
+            return false;
+    return true;
 }
 
 /* A site that was restored, so that its record is there. */

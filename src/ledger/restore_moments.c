@@ -16,7 +16,8 @@ const char *restore_oom(const struct item *item)
     if (ledger->ooms.count == LEDGER_OOMS_MAX)
         return out_of_place;
     if (known_site(ledger, values[1]) == NULL || values[2] > UINT32_MAX || values[8] > ledger->sites.count ||
-        values[9] > OOM_LAYOUTS_MAX)
+        values[9] > OOM_LAYOUTS_MAX || !are_figures(values + 4, 3) || values[7] > LEDGER_LIVE_MAX ||
+        values[10] > LEDGER_LIVE_MAX || !are_figures(values + 12, 2))
         return out_of_range;
     struct share *shares = arena_alloc(ledger->arena, values[8] * sizeof *shares);
     struct layout *layouts = arena_alloc(ledger->arena, values[9] * sizeof *layouts);
@@ -41,7 +42,8 @@ const char *restore_oom(const struct item *item)
                         .shares = shares,
                         .layouts = layouts};
     ledger->unanswered += oom->granted_ns == 0;
-    *item->restoring = (struct ledger_restoring){.oom = oom,
+    *item->restoring = (struct ledger_restoring){.sum = item->restoring->sum,
+                                                 .oom = oom,
                                                  .shares = shares,
                                                  .shares_left = (uint32_t)values[8],
                                                  .layouts = layouts,
@@ -54,7 +56,7 @@ const char *restore_share(const struct item *item)
     struct ledger_restoring *restoring = item->restoring;
     if (restoring->shares_left == 0)
         return out_of_place;
-    if (known_site(item->ledger, item->values[0]) == NULL)
+    if (known_site(item->ledger, item->values[0]) == NULL || !are_figures(item->values, 3))
         return out_of_range;
     restoring->shares_left--;
     restoring->shares[restoring->oom->share_count++] = (struct share){
@@ -69,7 +71,8 @@ const char *restore_layout(const struct item *item)
     if (restoring->layouts_left == 0)
         return out_of_place;
     if (!is_string(item->ledger, values[0]) || !is_device(values[1]) || values[11] > LAYOUT_LIST_MAX ||
-        values[12] > LAYOUT_LIST_MAX)
+        values[12] > LAYOUT_LIST_MAX || !are_figures(values + 3, 8) || values[5] > LEDGER_LIVE_MAX ||
+        values[6] > LEDGER_LIVE_MAX)
         return out_of_range;
     struct layout_segment *segments = arena_alloc(item->ledger->arena, values[11] * sizeof *segments);
     struct layout_pinner *pinners = arena_alloc(item->ledger->arena, values[12] * sizeof *pinners);
@@ -103,6 +106,8 @@ const char *restore_layout_segment(const struct item *item)
     const uint64_t *values = item->values;
     if (restoring->segments_left == 0)
         return out_of_place;
+    if (!are_figures(values, 7))
+        return out_of_range;
     restoring->segments_left--;
     struct layout_segment *segment = &restoring->segments[restoring->layout->listed_count++];
     *segment = (struct layout_segment){.start = values[0],
@@ -122,7 +127,7 @@ const char *restore_pinner(const struct item *item)
     struct ledger_restoring *restoring = item->restoring;
     if (restoring->pinners_left == 0)
         return out_of_place;
-    if (known_site(item->ledger, item->values[0]) == NULL)
+    if (known_site(item->ledger, item->values[0]) == NULL || !are_figures(item->values, 4))
         return out_of_range;
     restoring->pinners_left--;
     restoring->pinners[restoring->layout->pinner_count++] =

@@ -1,7 +1,7 @@
 /*
  * Segments by address and the fullest moment of each device (segments.h). The tree is a treap: a search tree
- * by address that is a heap by priority, and a priority is a hash of the address, so that it stays shallow
- * whatever the order of addresses and is the same for the same events.
+ * by address that is a heap by priority, and a priority is a keyed hash of the address, so that it stays
+ * shallow whatever the addresses and their order.
  */
 #include "ledger/segments.h"
 
@@ -17,8 +17,7 @@ void segments_init(struct ledger *ledger)
 
 static uint64_t priority(const struct segment *segment)
 {
-    uint64_t hash = segment->start * UINT64_C(0x9e3779b97f4a7c15);
-    return (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return hash_mix(segment->start);
 }
 
 static void insert(struct segment **link, struct segment *added)

@@ -100,6 +100,7 @@ void ledger_save(const struct ledger *ledger, ledger_put_state *put, void *arg);
 
 /* What is being restored; all zero at the start. Nothing of it is of use to the caller. */
 struct ledger_restoring {
+    uint64_t sum; /* of what all sites hold and held, so far */
     struct oom *oom;
     struct share *shares;
     uint32_t shares_left;

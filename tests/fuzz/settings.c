@@ -62,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         if (at < text + size) {
             setenv(variables[i], at, 1);
-            require_size(at, parse_size(at, &bytes), bytes);
+            bool understood = parse_size(at, &bytes);
+            require_size(at, understood, bytes);
             at += strlen(at) + 1;
         } else {
             unsetenv(variables[i]);

@@ -245,7 +245,7 @@ static void test_random_happenings_read_back_exactly(void **state)
 static void test_extreme_values_read_back(void **state)
 {
     (void)state;
-    static const int devices[] = {-1, 0, 1, INT16_MAX, INT16_MIN, -2};
+    static const int devices[] = {-1, 0, 1, LEDGER_DEVICES_MAX - 1, LEDGER_DEVICES_MAX - 2, 2};
     struct process_info process = own_process();
     struct trace_writer writer;
     struct trace_books books;
@@ -271,14 +271,16 @@ static void test_extreme_values_read_back(void **state)
                           &(struct event){.type = EVENT_ALLOC,
                                           .site = site,
                                           .key = block_key((enum key_space)(i % KEY_SPACE_COUNT), number),
-                                          .size = UINT64_MAX,
+                                          .size = LEDGER_LIVE_MAX,
                                           .context = UINT32_MAX,
                                           .time_ns = i % 2 == 0 ? UINT64_MAX : 0},
                           NULL);
-        trace_books_apply(
-            &books,
-            &(struct event){.type = EVENT_OOM, .site = site, .error = i % 2 == 0 ? INT32_MIN : INT32_MAX},
-            NULL);
+        trace_books_apply(&books,
+                          &(struct event){.type = EVENT_OOM,
+                                          .site = site,
+                                          .size = UINT64_MAX,
+                                          .error = i % 2 == 0 ? INT32_MIN : INT32_MAX},
+                          NULL);
         trace_books_apply(
             &books,
             &(struct event){.type = EVENT_MEMORY, .device = devices[i] * 65536, .total_bytes = UINT64_MAX},

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/output.h"
 #include "base/version.h"
 #include "command.h"
@@ -48,6 +49,7 @@ static int print_about(const char *option)
 
 int main(int argc, char **argv)
 {
+    hash_draw_keys();
     if (argc < 2)
         usage_error(NULL, "which command?");
     const char *name = argv[1];
