@@ -69,12 +69,13 @@ struct trace_header {
  *   MODULE   u path, u bias, u start, u end - start, u file size, u mtime in ns, u n, n bytes of build-id
  *   NATIVE   u module + 1 (0: none), u offset
  *   PYTHON   u function, u file, u line (0: unknown)
- *   STACK    u n, n times s (frame id - the previous frame id, the first from 0); innermost first
- *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none; of 16 bits)
- *   PROCESS  u n, n string ids: exe, host, rank (empty: none), then the arguments
- *   NOTE     u string                   a sentence for the report's notes
- *   CHECKPOINT  u time in ns            of the newest event before; before any event and any STATE
- *   STATE    u kind, u n, n values u    part of a checkpoint, before any event; see src/ledger/state.h
+ *   STACK    u n, n times s (frame id - the previous frame id, the first from 0); innermost first; n is at
+ *            most TRACE_FRAMES_MAX
+ *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none; below 257)
+ *   PROCESS  u n, at most TRACE_FRAMES_MAX, n string ids: exe, host, rank (empty: none), then the arguments
+ *   NOTE     u string                   a sentence for the report's notes; at most TRACE_NOTES_MAX different
+ * ones CHECKPOINT  u time in ns            of the newest event before; before any event and any STATE STATE
+ * u kind, u n, n values u    part of a checkpoint, before any event; see src/ledger/state.h
  *
  * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
  * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
@@ -98,8 +99,9 @@ enum trace_tag {
 };
 
 #define TRACE_STRING_MAX 65535
-#define TRACE_FRAMES_MAX 65535
-/* The largest record but for skippable ones: a stack, with its tag and count. */
-#define TRACE_RECORD_MAX (TRACE_FRAMES_MAX * 5 + 32)
+#define TRACE_FRAMES_MAX 4096
+#define TRACE_NOTES_MAX  256
+/* The largest record but for skippable ones: a string, with its tag and length. */
+#define TRACE_RECORD_MAX (TRACE_STRING_MAX + 32)
 
 #endif

@@ -20,6 +20,7 @@ struct reading {
     struct list notes;             /* uint32_t */
     struct ledger_restoring restoring;
     bool has_checkpoint, has_events;
+    uint64_t site_frames; /* of all sites' stacks */
     uint64_t previous_time_ns, previous_number[KEY_SPACE_COUNT];
     event_watcher *each_event;
     void *arg;

@@ -142,6 +142,19 @@ static bool read_stack(struct reading *reading)
     return added(reading, id, is_new);
 }
 
+/* Sites may share a stack, as those of several devices do. But all that is done once for each frame of each
+ * site must stay in proportion to the file. */
+#define SITE_FRAMES_FREE     (UINT64_C(1) << 24)
+#define SITE_FRAMES_PER_BYTE 64
+
+static bool count_site_frames(struct reading *reading, uint32_t stack)
+{
+    const struct stack *of_site = catalog_stack(reading->recording->catalog, stack);
+    reading->site_frames += of_site == NULL ? 0 : of_site->count;
+    return reading->site_frames <= SITE_FRAMES_FREE + SITE_FRAMES_PER_BYTE * reading->end_offset ||
+           fail(reading, "more sites share their stacks than there can be");
+}
+
 static bool read_site(struct reading *reading)
 {
     struct catalog *catalog = reading->recording->catalog;
@@ -151,13 +164,13 @@ static bool read_site(struct reading *reading)
     if (!get_optional_id(reading, catalog_stack_count(catalog), &site.stack) ||
         !get_id(reading, catalog_string_count(catalog), &site.api) ||
         !get_below(reading, FAMILY_COUNT, &family) || !get_below(reading, SPACE_COUNT, &space) ||
-        !get_below(reading, (uint64_t)UINT16_MAX + 1, &device))
+        !get_below(reading, LEDGER_DEVICES_MAX + 1, &device))
         return false;
     site.family = (uint8_t)family;
     site.space = (uint8_t)space;
     site.device = (int16_t)((int)device - 1);
     uint32_t id = catalog_add_site(catalog, &site, &is_new);
-    return added(reading, id, is_new);
+    return added(reading, id, is_new) && count_site_frames(reading, site.stack);
 }
 
 static int parse_rank(const char *text)
@@ -216,6 +229,8 @@ static bool read_note(struct reading *reading)
         if (*(uint32_t *)list_at(&reading->notes, i) == id)
             return true;
     }
+    if (reading->notes.count == TRACE_NOTES_MAX)
+        return fail(reading, "more notes than there can be");
     uint32_t *note = list_reach(&reading->notes, reading->notes.count);
     if (note == NULL)
         return fail(reading, "not enough memory");

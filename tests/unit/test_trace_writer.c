@@ -186,7 +186,7 @@ static void add_large_definitions(uint64_t round)
 {
     static char text[TRACE_STRING_MAX];
     static uint32_t frames[TRACE_FRAMES_MAX];
-    uint32_t count = round % 8 == 0 ? TRACE_FRAMES_MAX : (uint32_t)(round * 997 % 5000);
+    uint32_t count = round % 8 == 0 ? TRACE_FRAMES_MAX : (uint32_t)(round * 997 % 4000);
     memset(text, (int)('a' + round % 26), sizeof text);
     memcpy(text, &round, sizeof round);
     trace_books_string(&books, text, sizeof text - round % 3);
