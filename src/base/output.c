@@ -16,6 +16,9 @@
 
 static void send_all(struct output *out, const char *bytes, size_t count)
 {
+    if (count > out->left && !out->error)
+        out->error = EFBIG;
+    out->left -= count > out->left ? 0 : count;
     while (count && !out->error) {
         ssize_t sent = write(out->fd, bytes, count);
         if (sent < 0 && errno == EINTR)
@@ -39,7 +42,13 @@ void output_init(struct output *out, int fd)
 {
     out->fd = fd;
     out->error = 0;
+    out->left = UINT64_MAX;
     out->used = 0;
+}
+
+void output_limit(struct output *out, uint64_t bytes)
+{
+    out->left = bytes;
 }
 
 void output_bytes(struct output *out, const char *bytes, size_t count)
@@ -88,15 +97,15 @@ static size_t plain_run(const char *text, size_t length)
     for (; at + 8 <= length; at += 8) {
         uint64_t word;
         memcpy(&word, text + at, 8);
-        uint64_t quote = word ^ ones * '"', back = word ^ ones * '\\';
-        /* The high bit of a byte is set where it is under 0x20, '"' or '\\'; or, exactly, over 0x7f. */
-        uint64_t special = (word - ones * 0x20) | (quote - ones) | (back - ones) | word;
+        uint64_t quote = word ^ ones * '"', back = word ^ ones * '\\', del = word ^ ones * 0x7f;
+        /* The high bit of a byte is set where it is under 0x20, '"', '\\' or 0x7f; or, exactly, over that. */
+        uint64_t special = (word - ones * 0x20) | (quote - ones) | (back - ones) | (del - ones) | word;
         if (special & high)
             break;
     }
     for (; at < length; at++) {
         unsigned char c = (unsigned char)text[at];
-        if (c < 0x20 || c > 0x7f || c == '"' || c == '\\')
+        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
             break;
     }
     return at;
@@ -111,12 +120,17 @@ static void json_escape(struct output *out, uint32_t code, const char *text, siz
             return;
         }
     }
-    if (code < 0x20 || code == '<' || code == '>' || code == '&' || code == 0x2028 || code == 0x2029)
+    if (code == '<' || code == '>' || code == '&')
         output_format(out, "\\u%04x", (unsigned)code);
     else if (code == UTF8_INVALID)
         output_text(out, "\xef\xbf\xbd");
-    else
+    else if (utf8_is_printable(code))
         output_bytes(out, text, length);
+    else if (code < 0x10000)
+        output_format(out, "\\u%04x", (unsigned)code);
+    else /* as JSON has it, in two halves */
+        output_format(out, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(code >> 10),
+                      0xdc00 + (unsigned)(code & 0x3ff));
 }
 
 /* Of those `length` bytes, how many come before the first that HTML reads. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* O_NONBLOCK: opening a FIFO waits for its other end otherwise. */
@@ -45,6 +46,24 @@ static int open_in(const char *root, const char *path, int flags)
     return fd;
 }
 
+/* Their files are regular only by name: reading one can take something away (kernel messages), wait, or not
+ * end. Numbers of <linux/magic.h>: proc, sysfs, debugfs, tracefs, securityfs, cgroup, cgroup2, selinuxfs,
+ * efivarfs, bpf, pstore. */
+static const unsigned long not_of_files[] = {0x9fa0,     0x62656572, 0x64626720, 0x74726163,
+                                             0x73636673, 0x27e0eb,   0x63677270, 0xf97cff8c,
+                                             0xde5e81e4, 0xcafe4a11, 0x6165676c};
+
+static int is_of_files(int fd)
+{
+    struct statfs system;
+    if (fstatfs(fd, &system) != 0)
+        return 1;
+    for (size_t i = 0; i < sizeof not_of_files / sizeof *not_of_files; i++)
+        if ((unsigned long)system.f_type == not_of_files[i])
+            return 0;
+    return 1;
+}
+
 /* A descriptor of a regular file, or -1. */
 static int open_checked(const char *root, const char *path, int flags)
 {
@@ -52,7 +71,7 @@ static int open_checked(const char *root, const char *path, int flags)
     int fd = root ? open_in(root, path, flags) : open(path, flags);
     if (fd < 0)
         return -1;
-    int error = fstat(fd, &info) != 0 ? errno : S_ISREG(info.st_mode) ? 0 : EINVAL;
+    int error = fstat(fd, &info) != 0 ? errno : S_ISREG(info.st_mode) && is_of_files(fd) ? 0 : EINVAL;
     if (error == 0)
         return fd;
     close(fd);

@@ -1,6 +1,7 @@
 /*
  * Opens files that a recording names, and a recording may be anyone's: only regular files are ever opened for
- * reading, so that no device is touched and no FIFO waited for.
+ * reading, and none of the kernel's own (/proc, /sys), so that no device is touched, no FIFO waited for, and
+ * nothing changed by being read.
  */
 #ifndef BASE_REGULAR_FILE_H
 #define BASE_REGULAR_FILE_H

@@ -110,7 +110,7 @@ static void write_site(struct json *json, const struct report *report, uint32_t 
 static void write_sites(struct json *json, const struct report *report)
 {
     emit_open(json, "sites", '[');
-    for (uint32_t i = 0; i < report->site_count; i++) {
+    for (uint32_t i = 0; i < report->site_count && !json->out->error; i++) {
         emit_break(json);
         write_site(json, report, i);
     }

@@ -8,8 +8,12 @@ struct frame_text {
     size_t bytes;
 };
 
+/* A recording can make many frames of one long name; those beyond are written anew each time. */
+#define TEXTS_BYTES_MAX ((size_t)64 << 20)
+
 struct frame_texts {
     struct output scratch;
+    size_t bytes;                 /* of all texts */
     struct frame_text of_frame[]; /* by catalog frame id */
 };
 
@@ -49,11 +53,14 @@ static const struct frame_text *text_of(const struct report *report, uint32_t id
     struct output *scratch = &report->texts->scratch;
     if (text->text)
         return text;
+    if (report->texts->bytes > TEXTS_BYTES_MAX)
+        return NULL;
     output_init(scratch,
                 -1); /* without a descriptor, output works as long as everything fits into its buffer */
     struct json json = {.out = scratch};
     write_names(&json, &report->names[id]);
     text->bytes = scratch->used;
+    report->texts->bytes += scratch->used;
     text->text = scratch->error ? NULL : arena_copy(report->arena, scratch->buffer, scratch->used);
     return text->text ? text : NULL;
 }
@@ -61,7 +68,7 @@ static const struct frame_text *text_of(const struct report *report, uint32_t id
 void emit_frames(struct json *json, const struct report *report, const struct stack *stack)
 {
     emit_open(json, "frames", '[');
-    for (uint32_t k = 0; stack && k < stack->count; k++) {
+    for (uint32_t k = 0; stack && k < stack->count && !json->out->error; k++) {
         if (!catalog_frame(report->input->catalog, stack->frames[k]))
             continue;
         const struct frame_names *names = &report->names[stack->frames[k]];

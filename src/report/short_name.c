@@ -9,6 +9,9 @@
 #include "report/frames.h"
 
 #define NESTING_MAX 64
+/* Of a longer name only the beginning is looked at: a recording can give each of many frames one of 64 KiB.
+ */
+#define LENGTH_MAX 8192
 
 /* Tells how a name is written out. */
 struct form {
@@ -28,7 +31,7 @@ static const struct form forms[] = {
 
 struct writing {
     const struct form *form;
-    const char *at;
+    const char *at, *end;
     char *text;
     size_t used;
     char open[NESTING_MAX]; /* '<' of templates, 'p' of Rust's paths, '(', '{', '[' */
@@ -73,10 +76,10 @@ static bool copy_operator(struct writing *writing)
 }
 
 /* The closing bracket's place behind an opening one, or NULL. */
-static const char *closing(const char *open)
+static const char *closing(const char *open, const char *end)
 {
     int depth = 0;
-    for (const char *at = open; *at; at++) {
+    for (const char *at = open; at < end; at++) {
         if (*at == '<' || *at == '(')
             depth++;
         if ((*at == '>' && at[-1] != '-') || *at == ')')
@@ -100,7 +103,7 @@ static bool skip_default(struct writing *writing)
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         if (!starts_with(at, defaults[i]))
             continue;
-        const char *end = closing(at + strlen(defaults[i]) - 1);
+        const char *end = closing(at + strlen(defaults[i]) - 1, writing->end);
         if (!end)
             return false;
         writing->at = end + 1;
@@ -124,7 +127,7 @@ static const struct {
 
 static bool tidy_up(struct writing *writing)
 {
-    if (!writing->form->tidy)
+    if (!writing->form->tidy || (*writing->at == 's' && !starts_with(writing->at, "std::")))
         return false;
     for (size_t i = 0; i < sizeof replacements / sizeof replacements[0]; i++) {
         if (!starts_with(writing->at, replacements[i].from))
@@ -190,7 +193,12 @@ static void write_form(struct writing *writing, const char *function)
     static const char unnamed[] = "(anonymous namespace)";
     uint32_t code;
     writing->at = function;
-    while (*writing->at) {
+    writing->end = function + strnlen(function, LENGTH_MAX);
+    while (writing->at < writing->end && !writing->is_full) {
+        if (!strchr("os,[ <({>)}]-", *writing->at) && (unsigned char)*writing->at < 0x80) {
+            copy(writing, 1); /* begins nothing that is looked for below */
+            continue;
+        }
         if (copy_operator(writing) || tidy_up(writing))
             continue;
         if (starts_with(writing->at, unnamed))
@@ -202,25 +210,29 @@ static void write_form(struct writing *writing, const char *function)
         else
             copy(writing, utf8_next(writing->at, &code));
     }
+    if (writing->at >= writing->end && *writing->at) {
+        writing->hidden = 0;
+        put(writing, "…", strlen("…"));
+    }
     writing->text[writing->used] = '\0';
 }
 
-static int characters(const char *text)
+/* In so many columns, each character taken for one. */
+static bool fits(const char *text, int columns)
 {
-    int count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count;
+    for (; *text && columns >= 0; text++)
+        columns -= ((unsigned char)*text & 0xc0) != 0x80;
+    return columns >= 0;
 }
 
 const char *short_name(const char *function, int columns, char text[SHORT_NAME_MAX])
 {
-    if (characters(function) <= columns)
+    if (fits(function, columns))
         return function;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         struct writing writing = {.form = &forms[i], .text = text};
         write_form(&writing, function);
-        if (!writing.is_full && characters(text) <= columns)
+        if (!writing.is_full && fits(text, columns))
             break;
     }
     return text;

@@ -10,33 +10,35 @@
 #include "base/regular_file.h"
 
 #define FILE_BYTES_MAX ((off_t)4 << 20)
+#define COUNT_MAX      4096 /* each is looked for in every name */
+#define COMPLAINTS_MAX 20   /* about single lines */
 #define SENTENCE_BYTES 512
 
-/* After a failure only what follows the last star moves on: the time is linear in the product of both
- * lengths. */
+/* Between stars each part is taken where it first stands: memmem() takes linear time, so all takes it. */
 bool suppression_matches(const char *pattern, const char *name)
 {
     bool from_start = *pattern == '^';
     pattern += from_start;
-    const char *end = pattern + strlen(pattern);
+    const char *end = pattern + strlen(pattern), *name_end = name + strlen(name);
     bool to_end = end > pattern && end[-1] == '$';
     end -= to_end;
-    const char *resume = pattern, *retry = from_start ? NULL : name;
-    for (;;) {
-        if (pattern < end && *pattern == '*') {
-            resume = ++pattern;
-            retry = name;
-        } else if (pattern == end && (!to_end || *name == '\0')) {
-            return true;
-        } else if (pattern < end && *name && *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (retry && *retry) {
-            pattern = resume;
-            name = ++retry;
-        } else {
+    for (bool tied = from_start;; tied = false) {
+        const char *star = memchr(pattern, '*', (size_t)(end - pattern));
+        size_t bytes = (size_t)((star ? star : end) - pattern), left = (size_t)(name_end - name);
+        bool last = star == NULL;
+        if (bytes > left)
             return false;
-        }
+        const char *found = last && to_end ? name_end - bytes : name;
+        if (tied && found != name)
+            return false;
+        if (tied || (last && to_end))
+            found = memcmp(found, pattern, bytes) == 0 ? found : NULL;
+        else
+            found = memmem(name, left, pattern, bytes);
+        if (found == NULL || last)
+            return found != NULL;
+        name = found + bytes;
+        pattern = star + 1;
     }
 }
 
@@ -89,7 +91,7 @@ bool suppressions_parse(struct suppressions *suppressions, const char *path, cha
         return false;
     }
     suppressions->list = list;
-    unsigned number = 0;
+    unsigned number = 0, complaints = 0;
     for (char *line = copy, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next)
@@ -99,6 +101,13 @@ bool suppressions_parse(struct suppressions *suppressions, const char *path, cha
         line = skip_spaces(line);
         if (*line == '\0' || *line == '#')
             continue;
+        char sentence[SENTENCE_BYTES];
+        if (suppressions->count == COUNT_MAX) {
+            snprintf(sentence, sizeof sentence, "%s:%u and what follows is left out: over %d suppressions",
+                     path, number, COUNT_MAX);
+            complain(arg, sentence);
+            break;
+        }
         struct suppression *suppression = &list[suppressions->count];
         if (parse_line(line, suppression)) {
             suppression->file = path;
@@ -106,9 +115,15 @@ bool suppressions_parse(struct suppressions *suppressions, const char *path, cha
             suppressions->count++;
             continue;
         }
-        char sentence[SENTENCE_BYTES];
+        if (++complaints > COMPLAINTS_MAX)
+            continue;
         snprintf(sentence, sizeof sentence, "%s:%u is no suppression: not of the form leak:PATTERN", path,
                  number);
+        complain(arg, sentence);
+    }
+    if (complaints > COMPLAINTS_MAX) {
+        char sentence[SENTENCE_BYTES];
+        snprintf(sentence, sizeof sentence, "%s has %u more such lines", path, complaints - COMPLAINTS_MAX);
         complain(arg, sentence);
     }
     return true;

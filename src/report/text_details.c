@@ -118,7 +118,7 @@ void text_sites(struct text *text)
         words_add(&words, "Every site in detail");
     if (count)
         text_line(text, &words);
-    for (size_t i = 0; i < shown; i++)
+    for (size_t i = 0; i < shown && !text->out->error; i++)
         say_site(text, order[i]);
     pages_free(order, bytes);
 }

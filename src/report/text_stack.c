@@ -7,7 +7,10 @@
 
 #include "report/text.h"
 
-enum { NAMED = 4 /* modules named in one folded line */ };
+enum {
+    NAMED = 4,       /* modules named in one folded line */
+    LINES_MAX = 256, /* of one stack, unless everything was asked for: further frames are folded */
+};
 
 struct fold {
     size_t frames, names;
@@ -119,10 +122,12 @@ void text_stack(struct text *text, const struct report_site *site)
     size_t count;
     const struct named_frame *const *frames = report_stack(text->report, site->stack, &count);
     struct fold fold = {0};
-    for (size_t i = count; i-- > 0;) {
+    size_t lines = 0;
+    for (size_t i = count; i-- > 0 && !text->out->error;) {
         const struct named_frame *frame = frames[i];
-        bool shown = text->options.full || frame->rank <= RANK_TYPED || frame == site->title ||
-                     (text->options.native && frame->kind == FRAME_NATIVE);
+        bool wanted = frame->rank <= RANK_TYPED || (text->options.native && frame->kind == FRAME_NATIVE);
+        bool shown = text->options.full || frame == site->title || (wanted && lines < LINES_MAX);
+        lines += shown;
         if (!shown) {
             fold_in(&fold, frame);
             continue;

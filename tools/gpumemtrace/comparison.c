@@ -42,12 +42,19 @@ struct difference difference(uint64_t before, uint64_t after)
     X(allocated_bytes)                                                                                       \
     X(leaked_bytes)
 
+/* Stops at the largest figure: a report may say anything. */
+static void add_figure(uint64_t *sum, uint64_t figure)
+{
+    if (__builtin_add_overflow(*sum, figure, sum) || *sum > INT64_MAX)
+        *sum = INT64_MAX;
+}
+
 static void add(struct saved_figures *sum, const struct saved_figures *figures)
 {
-#define ADD(name) sum->name += figures->name;
+#define ADD(name) add_figure(&sum->name, figures->name);
     FIGURES(ADD)
 #undef ADD
-    sum->growth_per_second += figures->growth_per_second;
+    add_figure(&sum->growth_per_second, figures->growth_per_second);
 }
 
 /* Growth is left out: it is measured in time, which no two runs have the same of. */

@@ -89,7 +89,7 @@ static bool is_plain_file(const char *path)
 }
 
 /* Whole or not at all, so that a scraper never reads half of it: to a file beside it first. */
-static int write_export(const struct request *request, const struct export_request *what)
+static int write_export(const struct request *request, const struct export_request *what, uint64_t limit)
 {
     struct output out;
     char error[512], *temporary = NULL;
@@ -101,6 +101,7 @@ static int write_export(const struct request *request, const struct export_reque
     int number = fd < 0 ? errno : 0, result = 0;
     if (fd >= 0) {
         output_init(&out, fd);
+        output_limit(&out, limit);
         result = request->format->write(what, &out, error, sizeof(error));
         number = output_flush(&out);
         if (target && close(fd) != 0 && number == 0)
@@ -131,7 +132,7 @@ static int export_main(const struct command *command, int argc, char **argv)
     }
     const struct export_request what = {
         .report = rendering.report, .path = path, .layer = request.layer, .value = request.value};
-    int status = write_export(&request, &what);
+    int status = write_export(&request, &what, rendering_limit(&rendering));
     rendering_close(&rendering);
     symbol_options_release(&request.symbols);
     return status;

@@ -15,6 +15,9 @@
 #define PROBLEMS_NAMED 3
 #define NOTES_ADDED    (PROBLEMS_NAMED + 3)
 
+#define LIMIT_BYTES    (UINT64_C(1) << 30)
+#define LIMIT_PER_BYTE 1024
+
 static void add(struct rendering *rendering, const char **notes, const char *note)
 {
     if (note)
@@ -177,6 +180,11 @@ int rendering_open_for_page(struct rendering *rendering, const char *path, const
         return open_with(rendering, timeline, path, places, suppressions, report_path, error, error_bytes);
     snprintf(error, error_bytes, "not enough memory");
     return -1;
+}
+
+uint64_t rendering_limit(const struct rendering *rendering)
+{
+    return LIMIT_BYTES + LIMIT_PER_BYTE * rendering->recording.file_bytes;
 }
 
 void rendering_close(struct rendering *rendering)

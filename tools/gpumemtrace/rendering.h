@@ -30,6 +30,9 @@ int rendering_open(struct rendering *rendering, const char *path, const struct s
 int rendering_open_for_page(struct rendering *rendering, const char *path, const struct symbol_places *places,
                             const char *suppressions, const char *report_path, char *error,
                             size_t error_bytes);
+/* How many bytes its reports may have: a few bytes of a recording can name a long text many times over. A
+ * real one's are far less. */
+uint64_t rendering_limit(const struct rendering *rendering);
 void rendering_close(struct rendering *rendering);
 
 #endif

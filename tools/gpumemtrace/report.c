@@ -66,6 +66,7 @@ static int write_where_asked(const struct rendering *rendering, const struct req
     int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
         output_init(&out, fd);
+        output_limit(&out, rendering_limit(rendering));
         error = write_report(rendering, request, &out);
     }
     if (to_file && fd >= 0 && close(fd) != 0 && error == 0)

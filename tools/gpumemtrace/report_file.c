@@ -29,6 +29,7 @@ static int write_whole(const struct rendering *rendering, const char *path, repo
     int error = fd < 0 ? errno : 0;
     if (fd >= 0) {
         output_init(&out, fd);
+        output_limit(&out, rendering_limit(rendering));
         error = writer(rendering, &out) ? output_flush(&out) : ENOMEM;
         if (close(fd) != 0 && error == 0)
             error = errno;

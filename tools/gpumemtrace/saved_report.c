@@ -18,6 +18,10 @@
 #include "rendering.h"
 
 #define SCHEMA "gpumemtrace.report/1"
+/* A tree of it in memory takes some ten times as much. */
+#define JSON_BYTES_MAX ((off_t)1 << 30)
+
+static const char too_large[] = "its report is too large to be compared";
 
 /* Reading one file: the first thing that is wrong is what is told. */
 struct reading {
@@ -315,20 +319,23 @@ static int render_to_json(const char *path, const struct symbol_places *places, 
 {
     struct rendering rendering;
     struct output out;
+    int problem = 0;
     if (rendering_open(&rendering, path, places, NULL, NULL, error, error_bytes) != 0)
         return -1;
     int fd = memfd_create("gpumemtrace report", MFD_CLOEXEC);
     if (fd >= 0) {
         output_init(&out, fd);
+        output_limit(&out, (uint64_t)JSON_BYTES_MAX);
         report_write_json(rendering.report, &out);
-        if (output_flush(&out) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+        problem = output_flush(&out);
+        if (problem != 0 || lseek(fd, 0, SEEK_SET) != 0) {
             close(fd);
             fd = -1;
         }
     }
     rendering_close(&rendering);
     if (fd < 0)
-        snprintf(error, error_bytes, "not enough memory");
+        snprintf(error, error_bytes, "%s", problem == EFBIG ? too_large : "not enough memory");
     return fd;
 }
 
@@ -354,6 +361,10 @@ int saved_report_load(struct saved_report *report, const char *path, const struc
     } else if (!S_ISREG(status.st_mode)) {
         close(fd);
         snprintf(error, error_bytes, "not a regular file");
+        return -1;
+    } else if (status.st_size > JSON_BYTES_MAX) {
+        close(fd);
+        snprintf(error, error_bytes, "%s", too_large);
         return -1;
     }
     return load_json(report, fd, error, error_bytes);
