@@ -21,15 +21,16 @@ TEST_ENV = GPUMEMTRACE_BUILD=$(abspath $(BUILD)) SANITIZE=$(SANITIZE) CC='$(CC)'
 test:
 	@tools/deps.sh test
 	@echo "building what is tested ..."
-	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs
+	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs corpus-programs
 	@+$(MAKE) --no-print-directory run-tests
 
 check: test
 
-# Both run even when the first fails, so that one run shows everything that is wrong.
+# All run even when the first fails, so that one run shows everything that is wrong.
 run-tests:
 	@status=0; \
 	$(MAKE) --no-print-directory unit || status=1; \
+	$(MAKE) --no-print-directory corpus || status=1; \
 	$(MAKE) --no-print-directory e2e || status=1; \
 	exit $$status
 

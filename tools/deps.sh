@@ -45,6 +45,7 @@ test   python3-pytest  pytest  pytest
 test   binutils        command readelf
 test   python3-jsonschema  python jsonschema
 test   python3-prometheus-client  python prometheus_client
+test   strace          command strace
 test   libdebuginfod1  library libdebuginfod.so.1
 test   libjemalloc2    library libjemalloc.so.2
 page   chromium        command chromium

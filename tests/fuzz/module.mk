@@ -45,7 +45,7 @@ $(FUZZ_PROGRAMS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/objects/tests/fuzz/%.o $(BUILD)
 
 fuzz-programs: $(FUZZ_PROGRAMS)
 
-# What is found is left in $(BUILD)/fuzz/found. ASLR off spoils nothing here, and leaks are looked for.
+# What is found is left in $(BUILD)/fuzz/found; what it learns, in $(BUILD)/fuzz/corpus.
 fuzz:
 	@tools/deps.sh test
 	@+$(MAKE) --no-print-directory -s $(JOBS) fuzz-programs

@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "target.h"
 
-#define SLOW_MAX 512 /* bytes of a pattern and of a name that the slow matcher takes */
+#define SLOW_MAX 96 /* bytes of a pattern and of a name that the slow matcher takes */
 
 static void complain(void *arg, const char *sentence)
 {

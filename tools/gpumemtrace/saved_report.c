@@ -19,7 +19,7 @@
 
 #define SCHEMA "gpumemtrace.report/1"
 /* A tree of it in memory takes some ten times as much. */
-#define JSON_BYTES_MAX ((off_t)1 << 30)
+#define JSON_BYTES_MAX ((off_t)512 << 20)
 
 static const char too_large[] = "its report is too large to be compared";
 
