@@ -46,20 +46,27 @@ static bool load(struct saved_report *report, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct diff diff = {.before_path = "before", .after_path = "after", .top = 5};
+    static struct diff diff;
     const uint8_t *end = memchr(data, 0, size);
     size_t first = end ? (size_t)(end - data) : size;
     bool same = end == NULL;
-    if (!load(&diff.before, data, first))
+    memset(&diff, 0, sizeof diff);
+    diff.before_count = 1;
+    diff.before_paths[0] = "before";
+    diff.after_path = "after";
+    diff.top = 5;
+    if (!load(&diff.before[0], data, first))
         return 0;
     if (load(&diff.after, same ? data : end + 1, same ? size : size - first - 1)) {
-        require(comparison_make(&diff.comparison, &diff.before, &diff.after) == 0);
+        require(comparison_make(&diff.comparison, diff.before, 1, &diff.after) == 0);
         require(!same || diff.comparison.same);
         write_diff(&diff, diff_write_text, false);
+        write_diff(&diff, diff_write_markdown, false);
+        write_diff(&diff, diff_write_junit, false);
         write_diff(&diff, diff_write_json, true);
         comparison_release(&diff.comparison);
         saved_report_release(&diff.after);
     }
-    saved_report_release(&diff.before);
+    saved_report_release(&diff.before[0]);
     return 0;
 }
