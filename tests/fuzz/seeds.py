@@ -37,7 +37,9 @@ def report():
     space = {"space": "device", "device": 0, "live_bytes": 200, "live_blocks": 2, "peak_bytes": 300, "allocs": 3,
              "frees": 1, "allocated_bytes": 300}
     whole = {"schema": "gpumemtrace.report/1", "process": {"exe": "/bin/train", "end": "exited", "complete": True,
-                                                           "duration_ns": 9}, "spaces": [space], "sites": [site]}
+                                                           "duration_ns": 9}, "spaces": [space], "sites": [site],
+             "leaks": {"sites": [0]}, "growth_lines": [{"site": 0, "bytes_per_second": 1.5}],
+             "ooms": [{"verdict": "full"}]}
     text = json.dumps(whole).encode()
     whole["sites"][0]["live_bytes"] = 2**63 - 1
     whole["process"]["end"] = "killed"
