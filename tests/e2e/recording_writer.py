@@ -4,13 +4,14 @@ import struct
 HEADER_BYTES = 4096
 STRING, MODULE, NATIVE, PYTHON, STACK, SITE, PROCESS, NOTE, STATE, CHECKPOINT = range(1, 11)
 ALLOC, FREE, UNFREE, RETAIN, TEARDOWN, FAILED, OOM, FOREIGN_FREE, MEMORY = range(16, 25)
-MAP, UNMAP, POOL, PHASE_BEGIN, PHASE_END, STEP, CONTEXT_MADE, CODE_LOADED, PROCESSES = range(40, 49)
+MAP, UNMAP, POOL, PHASE_BEGIN, PHASE_END, STEP, CONTEXTS, CODE, PROCESSES, RESIZE, SAMPLE = range(40, 51)
 PLAIN, PITCHED, MANAGED_FAMILY, POOL_FAMILY, VMM, ARRAY, PINNED_FAMILY, REGISTERED, GRAPH, IPC, EXTERNAL, TORCH, \
     ALLOCATOR = range(13)
 DEVICE, MANAGED, PINNED = range(3)
 ADDRESS, KEY_REGISTERED, HANDLE, KEY_ARRAY, KEY_GRAPH, FRAMEWORK = range(6)
 (COUNTERS, SPACE, SITE_STATE, HISTORY, BLOCK, MEMORY_STATE, POOL_STATE, OOM_STATE, SHARE, LAYOUT, LAYOUT_SEGMENT,
- PINNER, SEGMENTS, FRAMEWORK_STATE, FULLEST, SEGMENT, KEPT_BLOCK, PHASE, RANGE, PHASE_SITE, STEPS) = range(1, 22)
+ PINNER, SEGMENTS, FRAMEWORK_STATE, FULLEST, SEGMENT, KEPT_BLOCK, PHASE, RANGE, PHASE_SITE, STEPS, WHOLE, SUMMITS,
+ SUMMIT) = range(1, 25)
 
 
 def number(value):
@@ -124,7 +125,8 @@ def example():
     torch = made.site(made.stack(inner, outer), "torch", TORCH)
     vmm = made.site(made.stack(outer), "cuMemCreate", VMM)
     made.note("a note")
-    made.event(CONTEXT_MADE, 1, 256 << 20)
+    made.event(SAMPLE, 0, 7 << 30, 8 << 30, 0, 1)
+    made.event(CONTEXTS, 256 << 20, 0, 1, 0)
     made.event(MEMORY, 7 << 30, 8 << 30, 0)
     made.event(PHASE_BEGIN, made.string("epoch"), 1)
     made.event(MAP, vmm, made.key(0x7F5000000000), 2 << 20)
@@ -139,15 +141,17 @@ def example():
     made.event(RETAIN, made.key(0x7F1234000000))
     made.free(0x7F1234000000)
     made.free(0x7F1234000000)
-    made.event(UNFREE, made.key(0x7F1234000000), plain, 4 << 20, 1, 1000)
+    made.event(UNFREE, plain, made.key(0x7F1234000000), 4 << 20, 1, 1000)
     made.event(FAILED, plain, 10, 1)
-    made.event(POOL, made.key(77, 13), 0, 1 << 20, 4 << 20, 1)
+    made.event(POOL, made.key(77, 13), 0, 1 << 20, 4 << 20, 0)
     made.event(OOM, plain, 1 << 40, 2, 1 << 20, 8 << 30)
     made.event(FOREIGN_FREE, made.key(0x7FFF00000000))
     made.event(UNMAP, made.key(0x7F5000000000))
     made.event(PHASE_END, 1)
-    made.event(CODE_LOADED, 1, 5 << 20)
-    made.event(PROCESSES, 1, 300 << 20, 900 << 20)
+    made.event(CODE, 5 << 20, 0, 1, 0)
+    made.event(PROCESSES, 300 << 20, 900 << 20, 0)
+    made.alloc(vmm, 99, 2 << 20, space=HANDLE)
+    made.event(RESIZE, made.key(99, HANDLE), 4 << 20)
     made.event(TEARDOWN, 1)
     made.alloc(plain, 0x7F7700000000, 1 << 20)
     made.put(200, 3, b"abc")
@@ -164,14 +168,15 @@ def checkpointed():
     made.put(CHECKPOINT, 5000)
     made.state(COUNTERS, 10, 4, 0, 1, 0, 0, 30)
     for layer in (0, 1):
-        made.state(SPACE, layer, DEVICE, 1, 3 << 20, 3, 8 << 20, 2000, 20 << 20, 10, 7, 0, 0)
+        made.state(SPACE, layer, DEVICE, 1, 3 << 20, 3, 10, 7, 0, 20 << 20, 8 << 20, 2000, 0)
     for site in (plain, torch):
-        made.state(SITE_STATE, site, 3 << 20, 3, 8 << 20, 2000, 20 << 20, 10, 7, 0, 1, 100, 4000, 2 << 20, 2, site)
+        made.state(SITE_STATE, site, 3 << 20, 3, 10, 7, 0, 20 << 20, 8 << 20, 2000, 1, 100, 4000, 2 << 20, 2, site)
         made.state(HISTORY, site, 100, 20, 20, *range(0, 21 << 16, 1 << 16))
     for block in range(3):
         made.state(BLOCK, 0x7F0000000000 + (block << 21), 1 << 20, 50, plain, 1, 1, block)
         made.state(BLOCK, FRAMEWORK << 60 | 0x7F0000000000 + (block << 21), 4096, 50, torch, 0, 1, block)
-    made.state(MEMORY_STATE, 1, 100, 7 << 30, 8 << 30, 1 << 20)
+    sample = [0, 100, 7 << 30, 8 << 30, 1 << 20, 0, 0, 0, 0]
+    made.state(MEMORY_STATE, 1, 1, 256 << 20, 0, 1, 5 << 20, 0, 100, 300 << 20, 900 << 20, *sample * 9)
     made.state(POOL_STATE, 77, 1, 100, 4 << 20, 1 << 20, 0, 5 << 20)
     made.state(OOM_STATE, 1500, plain, 2, 1 << 40, 1 << 20, 8 << 30, 3 << 20, 0, 2, 1)
     made.state(SHARE, plain, 3 << 20, 3)
@@ -190,6 +195,8 @@ def checkpointed():
     made.state(RANGE, 5, 0)
     made.state(PHASE_SITE, 0, plain, 1 << 20, 1 << 20, 3, 0)
     made.state(STEPS, 21, 100, 20, 20, *range(21))
+    made.state(SUMMITS, 0, 64, 1 << 20, 1, 4000)
+    made.state(SUMMIT, plain + 1, 2 << 20, 0, 2001, plain + 1, (1 << 20) - 1, 0, 3001)
     for step in range(20):
         made.alloc(plain, 0x7F4000000000 + (step << 21), 1 << 20, time=6000 if step == 0 else 1000000)
         made.event(STEP, 21 + step)

@@ -3,8 +3,7 @@
 # for more with libFuzzer (clang), FUZZ_SECONDS for each target, or FUZZ_RUNS executions each.
 FUZZ_TARGETS := recording saved_report suppressions settings python_lines call_frames elf_symbols
 FUZZ_SUPPORT := tests/fuzz/target.c
-FUZZ_TOOLS   := $(addprefix tools/gpumemtrace/,comparison.c did_you_mean.c diff_json.c diff_junit.c diff_markdown.c \
-	diff_text.c diff_words.c gate.c gates.c options.c place.c place_names.c rendering.c saved_report.c)
+FUZZ_TOOLS   := $(filter-out tools/gpumemtrace/main.c,$(wildcard tools/gpumemtrace/*.c))
 FUZZ_SECONDS ?= 60
 FUZZ_RUNS    ?= -1
 FUZZ_CC      ?= clang
@@ -24,11 +23,16 @@ corpus: corpus-programs
 			{ status=1; echo failed; tail -n 40 $(BUILD)/corpus/$$target.log; }; \
 	done; exit $$status
 
-.SECONDARY: $(call objects,test,$(FUZZ_TARGETS:%=tests/fuzz/%.c) $(FUZZ_SUPPORT) $(FUZZ_TOOLS) tests/fuzz/corpus_main.c)
-$(CORPUS_PROGRAMS): $(BUILD)/corpus/%: $(BUILD)/test/tests/fuzz/%.o $(BUILD)/tests/libtested.a \
-		$(call objects,test,$(FUZZ_SUPPORT) $(FUZZ_TOOLS) tests/fuzz/corpus_main.c)
+# An archive, of which a target takes what it uses.
+$(BUILD)/corpus/libtools.a: $(call objects,test,$(FUZZ_TOOLS))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) $(filter %.o,$^) $(BUILD)/tests/libtested.a -Wl,--as-needed $(FUZZ_LIBS) -o $@
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+.SECONDARY: $(call objects,test,$(FUZZ_TARGETS:%=tests/fuzz/%.c) $(FUZZ_SUPPORT) tests/fuzz/corpus_main.c)
+$(CORPUS_PROGRAMS): $(BUILD)/corpus/%: $(BUILD)/test/tests/fuzz/%.o \
+		$(call objects,test,$(FUZZ_SUPPORT) tests/fuzz/corpus_main.c) $(BUILD)/corpus/libtools.a $(BUILD)/tests/libtested.a
+	$(CC) $(CFLAGS) $(SAN) $(LDFLAGS) $^ -Wl,--as-needed $(FUZZ_LIBS) -o $@
 
 # With the fuzzer, everything compiled for it.
 FUZZ_SOURCES := $(filter-out $(UNIT_SUPPORT),$(TESTED_SOURCES)) $(FUZZ_SUPPORT) $(FUZZ_TOOLS)
