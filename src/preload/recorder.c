@@ -38,6 +38,14 @@ void hook_leave(void)
     thread_state.depth--;
 }
 
+/* Before the first use of the settings; false where they say to do nothing. Tests have no start. */
+static bool has_started(void)
+{
+    if (preload_start)
+        preload_start();
+    return atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_OFF;
+}
+
 static void pend_note(const char *sentence)
 {
     if (!preload_lock())
@@ -50,7 +58,7 @@ void recorder_prepare(void)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     if (atomic_load_explicit(&preload.prepared, memory_order_acquire) ||
-        atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_OFF)
+        !has_started())
         return;
     /* Whoever comes second does not wait: its stacks are incomplete for a moment, and nothing can deadlock.
      */
@@ -95,7 +103,7 @@ static bool begin_if_idle(void)
 {
     if (atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING)
         return true;
-    if (!preload_lock())
+    if (!has_started() || !preload_lock())
         return false;
     int phase = atomic_load_explicit(&preload.phase, memory_order_acquire);
     bool recording = phase == PHASE_RECORDING || (phase == PHASE_IDLE && preload_begin());

@@ -98,7 +98,7 @@ static bool is_first_copy(void)
     return found == &own_mark;
 }
 
-static __attribute__((constructor)) void start(void)
+static void start(void)
 {
     struct stat status;
     config_read(&preload.config);
@@ -118,4 +118,11 @@ static __attribute__((constructor)) void start(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     finishes_at_exit = __cxa_atexit(finish_at_exit, NULL, NULL) == 0;
     (void)at_quick_exit(preload_finish);
+}
+
+/* The constructors of other libraries may run, and allocate, before ours. */
+__attribute__((constructor)) void preload_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
 }

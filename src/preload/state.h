@@ -95,6 +95,10 @@ struct thread_state {
 
 extern __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
+/* Reads the settings, and has the process's end told; once, in our constructor or before the first
+ * allocation, whichever comes first. */
+void preload_start(void) __attribute__((weak));
+
 /* False when this thread holds the lock already (a signal handler in the middle of our work). */
 bool preload_lock(void);
 void preload_unlock(void);

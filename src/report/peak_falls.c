@@ -131,8 +131,11 @@ static bool find_several(struct asking *asking, struct peak_fall *fall, struct f
     while (!is_enough(fall) && fall->then.exact && fall->line_count < LINES_MAX) {
         if (!find_holders(asking))
             return false;
+        size_t taken = fall->line_count;
         take_away(asking, fall, lines, fall->then.bytes - fall->target_bytes);
         fall->then = ask(asking);
+        if (fall->line_count == taken)
+            break; /* nobody holds what is said to be held: a recording that contradicts itself */
     }
     fall->enough = is_enough(fall);
     if (fall->enough && fall->line_count > 1)
