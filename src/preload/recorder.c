@@ -57,8 +57,7 @@ static void pend_note(const char *sentence)
 void recorder_prepare(void)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    if (atomic_load_explicit(&preload.prepared, memory_order_acquire) ||
-        !has_started())
+    if (atomic_load_explicit(&preload.prepared, memory_order_acquire) || !has_started())
         return;
     /* Whoever comes second does not wait: its stacks are incomplete for a moment, and nothing can deadlock.
      */

@@ -1,7 +1,7 @@
 /*
  * A driver in front of the simulated one, whose file LOCKS_DRIVER names: each of its functions calls
- * watch_call() (watch.c) and goes on to the real one's. The functions themselves are made by test_locks.py, as
- * jumps here; x86-64.
+ * watch_call() (watch.c) and goes on to the real one's. The functions themselves are made by test_locks.py,
+ * as jumps here; x86-64.
  */
 #include <dlfcn.h>
 #include <link.h>

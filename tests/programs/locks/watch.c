@@ -135,8 +135,8 @@ int dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *a
 {
     static int (*_Atomic real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
     if (!real)
-        real = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlvsym(RTLD_NEXT, "dl_iterate_phdr",
-                                                                                      "GLIBC_2.2.5");
+        real = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlvsym(
+            RTLD_NEXT, "dl_iterate_phdr", "GLIBC_2.2.5");
     watch_call("dl_iterate_phdr");
     return real(visit, arg);
 }
