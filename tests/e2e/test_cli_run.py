@@ -348,3 +348,10 @@ def test_page_is_written_beside_the_recording_when_asked_for(gmt, end):
     assert page.read_text() == gmt.tool("report", "--html", recording).stdout
     simulated(gmt, ALLOCATES, "-q")
     assert len(list(gmt.folder.glob("r.*.gmt"))) == 2 and list(gmt.folder.glob("r.*.html")) == [page]
+
+
+def test_folders_that_the_output_names_are_made(gmt):
+    script = gmt.folder / "program.py"
+    script.write_text(ALLOCATES)
+    run(gmt, sys.executable, script, options=["--simulate", "-o", "new/deep/%e.%p"], cwd=gmt.folder)
+    assert len(list((gmt.folder / "new" / "deep").glob("*.gmt"))) == 1

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,7 +184,23 @@ static void make_output_absolute(void)
     free(whole);
 }
 
+/* The folders that -o names, as far as they are the same for all processes. What cannot be made here is said
+ * when a recording cannot be written. */
+static void make_output_folders(void)
+{
+    char path[PATH_MAX];
+    const char *pattern = setting("GPUMEMTRACE_OUTPUT");
+    snprintf(path, sizeof(path), "%.*s", pattern ? (int)strcspn(pattern, "%") : 0, pattern ? pattern : "");
+    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (path[0])
+            mkdir(path, 0777);
+        *slash = '/';
+    }
+}
+
 struct request {
+    bool names_output;
     bool simulate, follow, quiet, html;
     struct run_outcome outcome;
 };
@@ -204,6 +221,7 @@ static void take_option(const struct command *command, int id, const char *value
         complain(value, "%s", strerror(errno)); /* now, not after hours */
         exit(STATUS_UNUSABLE);
     }
+    request->names_output |= id == 'o';
     if (id == 'o' && !value[0])
         usage_error(command, "option '--output' needs a name");
     for (size_t i = 0; i < sizeof(handed_on) / sizeof(*handed_on); i++)
@@ -262,6 +280,8 @@ static int run_program(char **argv, struct request *request)
     set("GPUMEMTRACE_SESSION", token);
     set("GPUMEMTRACE_QUIET", "1"); /* what each process would say is said once, at the end */
     make_output_absolute();
+    if (request->names_output)
+        make_output_folders();
     if (preload_library() != 0 || (request->simulate && prepend_simulated_gpu() != 0))
         return STATUS_UNUSABLE;
     error = foreground_run(argv, request->follow, &wait_status);
