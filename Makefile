@@ -62,7 +62,7 @@ $(BUILD)/lib/%.o: %.c | $(BUILD)/needs
 	$(CC) $(LOADED) $(CFLAGS) $(SAN) -ftls-model=initial-exec -MMD -MP -c $< -o $@
 
 # A sanitizer's runtime asks our dlsym for its functions before it can serve instrumented code.
-$(addprefix $(BUILD)/lib/src/hooks/,loader.o loaded.o symbols.o): SAN :=
+$(addprefix $(BUILD)/lib/src/,hooks/loader.o hooks/loaded.o hooks/symbols.o capture/fork_gate.o): SAN :=
 
 $(BUILD)/lib/%.o: %.S | $(BUILD)/needs
 	@mkdir -p $(@D)

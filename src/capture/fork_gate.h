@@ -5,8 +5,9 @@
 #ifndef CAPTURE_FORK_GATE_H
 #define CAPTURE_FORK_GATE_H
 
-/* Around such code; nests. Neither waits for longer than a moment: a deadlock with other locks of the
- * program, which fork handlers can also take, would be worse than what the gate is for. */
+/* Around such code; nests. Neither waits for longer than a second or so: a deadlock with other locks of the
+ * program, which fork handlers can also take, would be worse than what the gate is for. Who closes it passes
+ * through until it is open again. */
 void fork_gate_enter(void);
 void fork_gate_leave(void);
 

@@ -5,6 +5,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "capture/fork_gate.h"
+
 /* Placed by the linker around this library. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
@@ -14,6 +16,14 @@ extern const char _end[] __attribute__((visibility("hidden")));
 bool loaded_is_ours(const void *address)
 {
     return (uintptr_t)address >= (uintptr_t)__ehdr_start && (uintptr_t)address < (uintptr_t)_end;
+}
+
+/* Under a lock of the dynamic linker's, which a forked child would inherit. */
+static void visit_modules(int (*visit)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    fork_gate_enter();
+    dl_iterate_phdr(visit, data);
+    fork_gate_leave();
 }
 
 static struct loaded_range range_of(const struct dl_phdr_info *info)
@@ -99,21 +109,21 @@ struct loaded_range loaded_range_of(const void *address, char name[LOADED_NAME_M
     struct by_address find = {.address = address, .name = name};
     if (name != NULL)
         name[0] = '\0';
-    dl_iterate_phdr(find_by_address, &find);
+    visit_modules(find_by_address, &find);
     return find.range;
 }
 
 bool loaded_image_of(const void *address, struct elf_image *image)
 {
     struct by_address find = {.address = address, .image = image};
-    dl_iterate_phdr(find_by_address, &find);
+    visit_modules(find_by_address, &find);
     return find.matches;
 }
 
 static bool address_in(const void *address, const char *called)
 {
     struct by_address find = {.address = address, .called = called};
-    dl_iterate_phdr(find_by_address, &find);
+    visit_modules(find_by_address, &find);
     return find.matches;
 }
 
@@ -154,7 +164,7 @@ static int find_by_name(struct dl_phdr_info *info, size_t bytes, void *arg)
 bool loaded_driver(struct elf_image *image, struct loaded_range *range)
 {
     struct by_name find = {.called = "libcuda.so", .prefix = true, .symbol = "cuInit"};
-    dl_iterate_phdr(find_by_name, &find);
+    visit_modules(find_by_name, &find);
     *image = find.image;
     *range = find.range;
     return find.address != NULL;
@@ -163,21 +173,21 @@ bool loaded_driver(struct elf_image *image, struct loaded_range *range)
 void *loaded_in_any_runtime(const char *name)
 {
     struct by_name find = {.called = "libcudart", .prefix = true, .symbol = name};
-    dl_iterate_phdr(find_by_name, &find);
+    visit_modules(find_by_name, &find);
     return find.address;
 }
 
 void *loaded_in_file(const char *file, const char *name)
 {
     struct by_name find = {.called = file, .symbol = name};
-    dl_iterate_phdr(find_by_name, &find);
+    visit_modules(find_by_name, &find);
     return find.address;
 }
 
 void *loaded_anywhere(const char *name)
 {
     struct by_name find = {.called = "", .prefix = true, .symbol = name};
-    dl_iterate_phdr(find_by_name, &find);
+    visit_modules(find_by_name, &find);
     return find.address;
 }
 
@@ -207,7 +217,7 @@ static int search_onward(struct dl_phdr_info *info, size_t bytes, void *arg)
 bool loaded_meets_us(const void *caller, const char *name)
 {
     struct search_onward search = {.caller = caller, .name = name};
-    dl_iterate_phdr(search_onward, &search);
+    visit_modules(search_onward, &search);
     return search.meets_us;
 }
 
@@ -234,7 +244,7 @@ void loaded_which_are_mapped(const void *const *addresses, bool *mapped, uint32_
 {
     struct mapped_set set = {addresses, mapped, count};
     memset(mapped, 0, count * sizeof *mapped);
-    dl_iterate_phdr(mark_mapped, &set);
+    visit_modules(mark_mapped, &set);
 }
 
 /* Names of dependencies still to be looked at and those already looked at, in breadth-first order. */
@@ -279,10 +289,10 @@ void *loaded_in_dependencies(const void *caller, const char *name)
 {
     struct dependencies queue = {0};
     struct start_of_search start = {caller, &queue};
-    dl_iterate_phdr(add_first_dependencies, &start);
+    visit_modules(add_first_dependencies, &start);
     for (uint32_t i = 0; i < queue.count; i++) {
         struct by_name find = {.called = queue.names[i], .symbol = name};
-        dl_iterate_phdr(find_by_name, &find);
+        visit_modules(find_by_name, &find);
         if (find.address != NULL)
             return find.address;
         add_dependencies(&queue, &find.image, find.dynamic);
@@ -300,6 +310,6 @@ static int read_unloads(struct dl_phdr_info *info, size_t bytes, void *arg)
 uint64_t loaded_unloads(void)
 {
     uint64_t unloads = 0;
-    dl_iterate_phdr(read_unloads, &unloads);
+    visit_modules(read_unloads, &unloads);
     return unloads;
 }

@@ -132,3 +132,9 @@ def test_a_variant_that_we_do_not_know_is_left_alone(gmt, tmp_path):
     done = gmt.run(tmp_path / "asker", env={**QUIET, "LD_LIBRARY_PATH": f"{tmp_path}"}, status=None)
     # What it still means at 13050 is what it means at the newest version we know.
     assert done.out.splitlines() == ["3020: 2000 1", "13000: 2000 1", "13050: 2000 1", "14000: 3000 0", "15000: 3000 0"]
+
+
+def test_children_forked_beside_look_ups_can_look_up(gmt, compiled):
+    """The dynamic linker's lock, held by another thread of the parent, would be held for good in the child."""
+    done = gmt.run(compiled("hooks_fork.c", "-ldl", "-lpthread"), 40, env=QUIET)
+    assert done.out == "0 stuck\n"
