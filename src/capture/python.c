@@ -65,11 +65,11 @@ uint32_t python_walk(struct thread_buffer *mine, uint64_t *hash, struct elf_exte
     uint32_t count = 0;
     if (thread_state != NULL)
         count = python->walk(python, thread_state, mine->python, mine->python_max, hash);
-    python_gate_leave(mine);
-    if (count != 0) {
-        *interpreter = python->code;
+    if (count != 0)
         python_end_expect(python);
-    }
+    python_gate_leave(mine);
+    if (count != 0)
+        *interpreter = python->code;
     return count;
 }
 

@@ -185,26 +185,25 @@ static bool is_own_error(void)
     return false;
 }
 
-/* The pending call, in Python's main thread. */
+/* The pending call, in Python's main thread; -1 when it leaves an error that is the program's. */
 static int expect_end(void *unused)
 {
     (void)unused;
     if (atomic_load(&python_end_state) != PYTHON_END_ASKED)
         return 0;
-    set_state(PYTHON_END_UNKNOWN);
-    if (api.PyErr_Occurred() != NULL || api.this_interpreter() != api.PyInterpreterState_Main())
-        return 0; /* a better moment will come */
-    if (!end_is_told && api.Py_AtExit(has_ended) != 0) {
-        set_state(PYTHON_END_UNTOLD);
+    if (api.PyErr_Occurred() != NULL || api.this_interpreter() != api.PyInterpreterState_Main()) {
+        set_state(PYTHON_END_UNKNOWN); /* a better moment will come */
         return 0;
     }
-    end_is_told = true;
-    if (register_function()) {
+    end_is_told = end_is_told || api.Py_AtExit(has_ended) == 0;
+    if (end_is_told && register_function()) {
         set_state(PYTHON_END_EXPECTED);
         return 0;
     }
-    if (!is_own_error())
+    if (api.PyErr_Occurred() != NULL && !is_own_error()) {
+        set_state(PYTHON_END_UNKNOWN);
         return -1;
+    }
     api.PyErr_Clear();
     set_state(PYTHON_END_UNTOLD);
     return 0;
@@ -213,18 +212,23 @@ static int expect_end(void *unused)
 void python_end_ask(const struct python_runtime *python)
 {
     enum python_end_state unknown = PYTHON_END_UNKNOWN;
-    if (!atomic_compare_exchange_strong(&python_end_state, &unknown, PYTHON_END_ASKED))
+    if (!atomic_compare_exchange_strong(&python_end_state, &unknown, PYTHON_END_ASKING))
         return;
     asked = python;
-    if (!find_functions(python))
+    if (!find_functions(python)) {
         set_state(PYTHON_END_UNTOLD);
-    else if (api.Py_AddPendingCall(expect_end, NULL) != 0) /* it has too many of them */
+        return;
+    }
+    set_state(PYTHON_END_ASKED);
+    if (api.Py_AddPendingCall(expect_end, NULL) != 0) /* it has too many of them */
         set_state(PYTHON_END_UNKNOWN);
 }
 
 void python_end_after_fork(void)
 {
-    if (atomic_load(&python_end_state) == PYTHON_END_ASKED || atomic_load(&python_gate_closed_by) != NULL)
+    enum python_end_state state = atomic_load(&python_end_state);
+    if (state == PYTHON_END_ASKING || state == PYTHON_END_ASKED ||
+        atomic_load(&python_gate_closed_by) != NULL)
         set_state(PYTHON_END_UNKNOWN);
     python_gate_open();
 }

@@ -10,12 +10,13 @@
 
 #include "capture/python_runtime.h"
 
-/* What a thread that has walked does before it returns, outside the gate. Never waits for the GIL; nothing
- * happens where Python already knows. */
+/* What a thread that has walked does before it leaves the gate: Python is still there. Never waits for the
+ * GIL; nothing happens where Python already knows. */
 void python_end_ask(const struct python_runtime *python);
 
 enum python_end_state {
     PYTHON_END_UNKNOWN,  /* Python was not asked, or has forgotten */
+    PYTHON_END_ASKING,   /* a thread is about to */
     PYTHON_END_ASKED,    /* its main thread has not come to it yet */
     PYTHON_END_EXPECTED, /* it will tell */
     PYTHON_END_UNTOLD,   /* this Python cannot */
