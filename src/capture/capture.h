@@ -34,6 +34,12 @@ struct python_frame {
     int32_t byte_offset;  /* of the instruction; -1: before the first */
 };
 
+/* What a caller noted of a stack, for the next time that its thread takes the very same one. */
+struct stack_memo {
+    const void *table;
+    uint32_t generation, id;
+};
+
 /* One captured stack, innermost frames first. The arrays belong to the thread and are overwritten by its next
  * capture. In a thread with Python frames the native part ends where the interpreter begins. */
 struct raw_stack {
@@ -41,6 +47,7 @@ struct raw_stack {
     uint32_t native_count, python_count;
     uintptr_t *native; /* return addresses, so usually one past the call */
     struct python_frame *python;
+    struct stack_memo *memo; /* of the caller, or zeroed; NULL when this stack is not kept */
 };
 
 /* Once, before the first capture, from a place that may call the dynamic linker: opens libunwind. Sentences

@@ -99,6 +99,7 @@ struct thread_buffer *thread_buffer_get(void)
             mine = add_buffer(id);
         } else {
             mine->interpreter_at = 0;
+            mine->known = (struct known_stack){0};
             atomic_store_explicit(&mine->reads_python, false, memory_order_relaxed);
         }
     }
@@ -117,5 +118,6 @@ void thread_buffers_after_fork(void)
         atomic_store_explicit(&buffer->owner, buffer == mine ? own_id() : 0, memory_order_relaxed);
         if (buffer != mine)
             atomic_store_explicit(&buffer->reads_python, false, memory_order_relaxed);
+        buffer->known.memo = (struct stack_memo){0};
     }
 }

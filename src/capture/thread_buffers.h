@@ -16,12 +16,20 @@
 /* Frames of this library above the one that asks for a stack: hooks, the recorder, capture_take itself. */
 #define OWN_FRAMES_MAX 16
 
+/* What became of the last walk that memory->last of the unwinder holds. */
+struct known_stack {
+    uint64_t before, hash; /* without the native half, which is 0 for no Python frames, and with it */
+    uint32_t own, native_count;
+    struct stack_memo memo;
+};
+
 struct thread_buffer {
     struct thread_buffer *next;
     _Atomic int64_t owner;     /* process id << 32 | thread id */
     _Atomic bool reads_python; /* see python_gate.h */
     struct unwind_memory unwinding;
     uint32_t interpreter_at; /* about how many addresses reach from here to the interpreter; 0: not known */
+    struct known_stack known;
     uint32_t native_max, python_max;
     uintptr_t *native;           /* native_max of them */
     struct python_frame *python; /* python_max of them */

@@ -197,6 +197,7 @@ bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct
     if (memory->generation != generation || memory->stop.start != stop.start ||
         memory->stop.bytes != stop.bytes)
         last->count = 0;
+    memory->unchanged = false;
     memory->generation = generation;
     memory->stop = stop;
 
@@ -211,6 +212,7 @@ bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct
             uint32_t shared = count_same(last, at, end);
             if (at + shared == end && last->complete && shared <= memory->max - count) {
                 last->bp_at[at] = frame.bp_at;
+                memory->unchanged = count == 0 && at == last->first;
                 join(memory, at, shared, count);
                 return true;
             }

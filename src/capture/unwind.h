@@ -30,6 +30,7 @@ struct unwind_trail {
 struct unwind_memory {
     struct unwind_trail last, next;
     uint32_t max;        /* frames in a walk */
+    bool unchanged;      /* the last walk found what the one before it had found, to the last frame */
     uint32_t generation; /* of the rules that the last walk went by */
     struct elf_extent stop;
 };

@@ -93,8 +93,16 @@ static uint32_t take_stack(void)
     if (raw.native_count + raw.python_count == 0)
         return CATALOG_NONE;
     struct stack_table *stacks = atomic_load_explicit(&preload.stacks, memory_order_acquire);
-    uint32_t id = stacks == NULL ? CATALOG_NONE : stack_table_find(stacks, &raw, generation);
-    return id != CATALOG_NONE || stacks == NULL ? id : learn_stack(&raw, generation);
+    if (stacks == NULL)
+        return CATALOG_NONE;
+    if (raw.memo != NULL && raw.memo->table == stacks && raw.memo->generation == generation)
+        return raw.memo->id;
+    uint32_t id = stack_table_find(stacks, &raw, generation);
+    if (id == CATALOG_NONE)
+        id = learn_stack(&raw, generation);
+    if (raw.memo != NULL && id != CATALOG_NONE)
+        *raw.memo = (struct stack_memo){stacks, generation, id};
+    return id;
 }
 
 /* Recording begins with the first allocation that anyone asks for. */

@@ -143,6 +143,37 @@ static void test_same_stack_has_the_same_hash(void **state)
     }
 }
 
+/* What was noted of a stack comes back with that stack and with no other, and whenever it is taken twice. */
+static void test_note_belongs_to_one_stack(void **state)
+{
+    (void)state;
+    static const int table;
+    struct raw_stack stack;
+    uint64_t seed = 1;
+    uint32_t noted_again = 0;
+    for (int i = 0; i < 3000; i++) {
+        uint32_t levels = 1 + (uint32_t)random_below(&seed, 4) * 11; /* and beyond the depth */
+        for (volatile int turns = 0; turns < 2; turns++) {
+            recursive((int)levels, &stack);
+            if (stack.memo == NULL)
+                continue;
+            if (stack.memo->table != NULL) {
+                assert_ptr_equal(stack.memo->table, &table);
+                assert_int_equal(stack.memo->id, levels);
+                noted_again++;
+            }
+            *stack.memo = (struct stack_memo){&table, 0, levels};
+        }
+    }
+#ifdef __x86_64__
+    assert_true(noted_again >= 3000);
+#endif
+    capture_modules_changed();
+    capture_after_fork();
+    recursive(1, &stack);
+    assert_true(stack.memo == NULL || stack.memo->table == NULL);
+}
+
 static void test_errno_is_kept(void **state)
 {
     (void)state;
@@ -527,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_depth_keeps_the_innermost),
         cmocka_unit_test(test_hash_tells_stacks_apart),
         cmocka_unit_test(test_same_stack_has_the_same_hash),
+        cmocka_unit_test(test_note_belongs_to_one_stack),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_threads_do_not_share_a_stack),
         cmocka_unit_test(test_threads_that_end_leave_nothing),
