@@ -48,6 +48,7 @@ test   python3-prometheus-client  python prometheus_client
 test   strace          command strace
 test   libdebuginfod1  library libdebuginfod.so.1
 test   libjemalloc2    library libjemalloc.so.2
+test   valgrind        command valgrind
 page   chromium        command chromium
 lint   clang-format    command clang-format
 lint   clang-tidy      command clang-tidy
