@@ -171,3 +171,14 @@ def test_the_last_release_of_a_primary_context_ends_what_was_in_it_then(gmt, com
     assert report["counters"]["teardown_frees"] == teardowns
     if story == "reuse":
         assert done.out == "the same address\n" and report["counters"]["frees"] == 1
+
+
+def test_what_runs_before_our_constructor_is_recorded(gmt, compiled):
+    library = compiled("early.c", "-DEARLY_LIBRARY", "-shared", "-fPIC", SIMGPU / "libcuda.so.1", "-lpthread")
+    program = compiled("early.c", library, SIMGPU / "libcuda.so.1", "-lpthread")
+    done = gmt.run(program, env={**QUIET, "GPUMEMTRACE_STACKS": "native"})
+    assert done.out == "0\n"
+    assert sorted(site["live_bytes"] for site in done.report["sites"]) == [30, 200, 1000]
+    assert all(site["frames"] for site in done.report["sites"])
+    assert gmt.rendered(done.recording)["leaks"]["live_bytes"] == 1230
+    assert gmt.run(program, env={"GPUMEMTRACE_DISABLE": "1"}).recordings == []
