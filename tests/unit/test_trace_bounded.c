@@ -227,7 +227,7 @@ static void test_a_checkpoint_may_be_due_at_any_record(void **state)
     bool seen[FOUND_FULL_COUNT] = {false};
     for (uint64_t seed = 0; seed < 200 && !(seen[BY_STRING] && seen[BY_SITE] && seen[BY_EVENT]); seed++) {
         enum found_full by = BY_EVENT;
-        begin(256 * KIB, seed);
+        begin(512 * KIB, seed);
         for (uint64_t n = seed; writer.log.generation == 0 && writer.log.end == TRACE_LOG_GOES_ON; n++)
             by = put_something(n);
         seen[by] = true;
