@@ -1,6 +1,7 @@
 /*
  * Allocates in the constructor of a library (EARLY_LIBRARY) that the program is linked with, in the thread
  * that it runs in and in one of its own, before main() and before the constructors of what is preloaded.
+ * With EARLY_PROGRAM library and program are one.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -37,7 +38,8 @@ int early(void)
     return status;
 }
 
-#else
+#endif
+#if !defined EARLY_LIBRARY || defined EARLY_PROGRAM
 
 int main(void)
 {

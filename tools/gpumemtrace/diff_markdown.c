@@ -77,10 +77,12 @@ static void write_space_row(struct output *out, const struct compared *space, co
                             uint64_t before, uint64_t after)
 {
     struct words words = {0};
-    words_add(&words, "| ");
-    diff_add_space(&words, space->space, space->device);
-    words_add(&words, ": %s", what);
-    write_words(out, &words);
+    output_text(out, "| ");
+    if (diff_add_space(&words, space->space, space->device))
+        write_words(out, &words);
+    else /* by a name that is the report's own */
+        write_code(out, space->space);
+    output_format(out, ": %s", what);
     write_figures(out, before, after);
 }
 

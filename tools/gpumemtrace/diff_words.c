@@ -5,15 +5,16 @@
 
 #include "report/model.h"
 
-void diff_add_space(struct words *words, const char *space, int device)
+bool diff_add_space(struct words *words, const char *space, int device)
 {
     for (int kind = 0; kind < SPACE_COUNT; kind++) {
         if (strcmp(space_infos[kind].name, space) == 0) {
             words_space(words, (enum space_kind)kind, device);
-            return;
+            return true;
         }
     }
     words_add(words, "%s", space);
+    return false;
 }
 
 /* "+64.0 MiB", "no change" */

@@ -5,8 +5,9 @@
 #include "comparison.h"
 #include "report/words.h"
 
-/* "device 0", "pinned host memory", from a space's name in reports */
-void diff_add_space(struct words *words, const char *space, int device);
+/* "device 0", "pinned host memory", from a space's name in reports. False: that is an unknown one, which was
+ * taken as it is. */
+bool diff_add_space(struct words *words, const char *space, int device);
 /* "+64.0 MiB", "no change" */
 void diff_add_size_change(struct words *words, uint64_t before, uint64_t after);
 /* " (+6.7%)"; nothing to say of what was 0 */
