@@ -35,13 +35,13 @@ ERRORS = {
 # Functions that have no failure, or whose failure is an answer: text, memory, numbers, the lock, a variable that is not
 # set, a list of loaded files without an entry.
 CANNOT_FAIL = {
-    "dl_iterate_phdr", "secure_getenv",
-    "__ctype_b_loc", "__cxa_finalize", "__environ", "__errno_location", "__snprintf_chk", "__sprintf_chk",
-    "__stack_chk_fail", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "dlerror",
-    "environ", "free", "getpid", "getppid", "gnu_get_libc_version", "makecontext", "memchr", "memcmp", "memcpy",
-    "memmove", "memset", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock", "sched_yield", "sigaddset",
-    "sigemptyset", "sigismember", "snprintf", "vsnprintf", "stpcpy", "strcat", "strchr", "strcmp", "strcspn", "strerror",
-    "strlen", "strncmp", "strncpy", "strnlen", "strrchr", "strspn", "strstr", "strverscmp",
+    "dl_iterate_phdr", "secure_getenv", "__ctype_b_loc", "__cxa_finalize", "__environ", "__errno_location",
+    "__snprintf_chk", "__sprintf_chk", "__stack_chk_fail", "__gmon_start__", "_ITM_deregisterTMCloneTable",
+    "_ITM_registerTMCloneTable", "dlerror", "environ", "free", "getpid", "getppid", "gnu_get_libc_version",
+    "makecontext", "memchr", "memcmp", "memcpy", "memmove", "memset", "pthread_mutex_init", "pthread_mutex_lock",
+    "pthread_mutex_unlock", "pthread_once", "sched_yield", "sigaddset", "sigemptyset", "sigismember", "snprintf",
+    "vsnprintf", "stpcpy", "strcat", "strchr", "strcmp", "strcspn", "strerror", "strlen", "strncmp", "strncpy",
+    "strnlen", "strrchr", "strspn", "strstr", "strverscmp", "memmem",
 }
 
 

@@ -35,11 +35,13 @@
     X(dlvsym, 0)                                                                                             \
     X(fallocate, -1)                                                                                         \
     X(fcntl, -1)                                                                                             \
+    X(fstat, -1)                                                                                             \
     X(fstatfs, -1)                                                                                           \
     X(ftruncate, -1)                                                                                         \
     X(getauxval, 0)                                                                                          \
     X(getcontext, -1)                                                                                        \
     X(getcwd, 0)                                                                                             \
+    X(getrandom, -1)                                                                                         \
     X(getrlimit, -1)                                                                                         \
     X(madvise, -1)                                                                                           \
     X(malloc, 0)                                                                                             \
