@@ -101,7 +101,6 @@ def test_failed_exec_does_not_disturb_a_bounded_recording(gmt):
         assert report["process"]["complete"]
 
 
-@pytest.mark.skipif(SANITIZE == "thread", reason="the sanitizer's own thread does not let such a process go")
 def test_threads_in_the_middle_of_their_work_at_exit(gmt, endings):
     for _ in range(3):
         done = gmt.run(endings, "threads", status=7)
