@@ -2,14 +2,17 @@
 #include "base/hash.h"
 
 #include <string.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct hash_keys hash_keys = {UINT64_C(0x2d358dccaa6c78a5), UINT64_C(0x8bb84b93962eacc9)};
 
 void hash_draw_keys(void)
 {
+    enum { NONBLOCK = 1 }; /* <linux/random.h> */
     struct hash_keys drawn;
-    if (getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != (ssize_t)sizeof drawn)
+    /* The call, since getrandom() needs glibc 2.25, and this is in the library too. */
+    if (syscall(SYS_getrandom, &drawn, sizeof drawn, NONBLOCK) != (long)sizeof drawn)
         return;
     drawn.multiply |= 1;
     hash_keys = drawn;

@@ -106,15 +106,20 @@ def test_quota_of_the_process_reached_in_the_middle(gmt):
 
 @pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer maps terabytes")
 def test_address_space_that_may_not_grow(gmt):
-    """From the first allocation on: no memory for new stacks, sites and blocks, and none for the reports."""
+    """From some allocations on: no memory for new stacks, sites and blocks, and none for the reports. What the program's
+    own malloc needs it has already, traced or not."""
     for room in [0, 1 << 16, 1 << 18, 1 << 20, 4 << 20, 64 << 20]:
         done = gmt.python(PROGRAM.format(meanwhile=f"""
     import resource
+    own = [bytes(100_000) for _ in range(40)]
+    del own[:-1]
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + {room}
     resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
     """.strip()), status=None)
         plain = gmt.python(PROGRAM.format(meanwhile=f"""
     import resource
+    own = [bytes(100_000) for _ in range(40)]
+    del own[:-1]
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + {room}
     resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
     """.strip()), status=None, traced=False, env={"GPUMEMTRACE_OUTPUT": "it"})

@@ -41,7 +41,6 @@
     X(getauxval, 0)                                                                                          \
     X(getcontext, -1)                                                                                        \
     X(getcwd, 0)                                                                                             \
-    X(getrandom, -1)                                                                                         \
     X(getrlimit, -1)                                                                                         \
     X(madvise, -1)                                                                                           \
     X(malloc, 0)                                                                                             \

@@ -42,7 +42,7 @@ static struct event nth_event(uint64_t n)
 {
     struct event event = {.type = EVENT_ALLOC, .time_ns = n * n, .site = (uint32_t)(n / 64)};
     event.key = block_key(KEY_ADDRESS, n * UINT64_C(0x10001) % UINT64_C(0xffffffffffff));
-    event.size = n * n * n;
+    event.size = n * n * 64;
     if (n % 3 == 1) {
         event.type = EVENT_FREE;
         event.key = nth_event(n - 1).key;
