@@ -162,9 +162,9 @@ static void test_killed_after_any_record_of_a_checkpoint(void **state)
 static const struct trace_header *look_at_header(void)
 {
     int fd;
-    do
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd < 0 || lseek(fd, 0, SEEK_END) < TRACE_HEADER_SIZE);
+    while ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0 || lseek(fd, 0, SEEK_END) < TRACE_HEADER_SIZE)
+        if (fd >= 0)
+            close(fd);
     const struct trace_header *header = mmap(NULL, TRACE_HEADER_SIZE, PROT_READ, MAP_SHARED, fd, 0);
     assert_true(header != MAP_FAILED);
     close(fd);
