@@ -77,6 +77,11 @@ def parts(bench: Bench):
         bench.table.row(title, *ns[part].values())
     bench.table.row("captured / (unwind + Python)", *(
         ns["take"][size].value / (ns["unwind"][size].value + ns["python"][size].value) for size in sizes))
+    ways = {size: lambda size=size: bench.inside(dict(os.environ), "parts", *size, bench.scratch / "run.gmt", 2)
+            for size in sizes}
+    both = {size: [json.loads(turn)["ns"] for turn in turns] for size, turns in take_turns(ways).items()}
+    bench.table.row("… by 2 threads at once", *(
+        Figure(turn["take"] / (turn["unwind"] + turn["python"]) for turn in both[size]) for size in sizes))
     for what, title in (("native", "native frames"), ("python", "Python frames"), ("pointers", "by frame pointers")):
         bench.table.row(title, *(str(results[size][0][what]) for size in sizes))
     if 1 in bench.known:

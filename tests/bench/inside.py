@@ -61,7 +61,8 @@ def events(build, kind, native_frames, python_frames, threads):
     print(json.dumps([{name: getattr(result, name) for name, _ in EventResult._fields_} for result in results]))
 
 
-def parts(build, native_frames, python_frames, recording):
+def parts(build, native_frames, python_frames, recording, threads="1"):
+    """Of several threads, which take stacks at once, the mean; they measure no other parts."""
     library = load(build, "parts")
     library.parts_name.restype = ctypes.c_char_p
     if library.parts_start(recording.encode()):
@@ -69,9 +70,23 @@ def parts(build, native_frames, python_frames, recording):
     names = []
     while library.parts_name(len(names)):
         names.append(library.parts_name(len(names)).decode())
-    ns, frames = (ctypes.c_double * len(names))(), (ctypes.c_int * 3)()
-    descend(int(python_frames) - PYTHON_FRAMES["main"], library.parts_measure, native(native_frames), ns, frames)
-    print(json.dumps({"ns": dict(zip(names, ns)), "native": frames[0], "python": frames[1], "pointers": frames[2]}))
+    ns, frames = [(ctypes.c_double * len(names))() for _ in range(int(threads))], (ctypes.c_int * 3)()
+    if threads == "1":
+        descend(int(python_frames) - PYTHON_FRAMES["main"], library.parts_measure, native(native_frames), 1, ns[0], frames)
+    else:
+        barrier = threading.Barrier(len(ns))
+
+        def work(result):
+            barrier.wait()
+            descend(int(python_frames) - PYTHON_FRAMES["thread"], library.parts_measure, native(native_frames), 0, result,
+                    frames)
+        made = [threading.Thread(target=work, args=(result,)) for result in ns]
+        for thread in made:
+            thread.start()
+        for thread in made:
+            thread.join()
+    print(json.dumps({"ns": {name: sum(one) / len(ns) for name, *one in zip(names, *ns)}, "native": frames[0],
+                      "python": frames[1], "pointers": frames[2]}))
 
 
 def private_kib():

@@ -22,9 +22,12 @@
 #define ROUNDS 150
 #define EXPORT __attribute__((visibility("default")))
 
+/* Of each thread that measures. */
+static __thread struct raw_stack stack;
+static __thread uintptr_t stack_end;
+
 /* What the parts work on. */
 static struct {
-    struct raw_stack stack;
     struct arena arena;
     struct stack_table *stacks;
     struct catalog *catalog;
@@ -32,7 +35,6 @@ static struct {
     struct trace_writer writer;
     uint32_t site;
     uint64_t time_ns;
-    uintptr_t stack_end;
     int (*unwind)(void **, int);
 } bench;
 
@@ -44,21 +46,21 @@ static void ignore(const char *sentence)
 static void take(void)
 {
     for (int i = 0; i < CALLS; i++)
-        capture_take(&bench.stack);
+        capture_take(&stack);
 }
 
 static void unwind(void)
 {
     void *addresses[CAPTURE_DEPTH_MAX];
     for (int i = 0; bench.unwind != NULL && i < CALLS; i++)
-        bench.unwind(addresses, (int)bench.stack.native_count + 1); /* and the interpreter, where it ends */
+        bench.unwind(addresses, (int)stack.native_count + 1); /* and the interpreter, where it ends */
 }
 
 static void c_library(void)
 {
     void *addresses[CAPTURE_DEPTH_MAX];
     for (int i = 0; i < CALLS; i++)
-        backtrace(addresses, (int)bench.stack.native_count + 1);
+        backtrace(addresses, (int)stack.native_count + 1);
 }
 
 /* Goes wrong in code without frame pointers, such as the interpreter's and the C library's. */
@@ -69,7 +71,7 @@ __attribute__((noinline)) static int walk_frame_pointers(uintptr_t *addresses, i
     while (count < max) {
         addresses[count++] = frame[1];
         const uintptr_t *next = (const uintptr_t *)frame[0];
-        if (next <= frame || (uintptr_t)(next + 2) > bench.stack_end || (uintptr_t)next % sizeof *next != 0)
+        if (next <= frame || (uintptr_t)(next + 2) > stack_end || (uintptr_t)next % sizeof *next != 0)
             break;
         frame = next;
     }
@@ -80,7 +82,7 @@ static void frame_pointers(void)
 {
     uintptr_t addresses[CAPTURE_DEPTH_MAX];
     for (int i = 0; i < CALLS; i++)
-        walk_frame_pointers(addresses, (int)bench.stack.native_count);
+        walk_frame_pointers(addresses, (int)stack.native_count);
 }
 
 /* Keeps nothing but code and instruction. */
@@ -117,7 +119,7 @@ static void python(void)
 static void look_up(void)
 {
     for (int i = 0; i < CALLS; i++)
-        bench.site = stack_table_find(bench.stacks, &bench.stack, 0);
+        bench.site = stack_table_find(bench.stacks, &stack, 0);
 }
 
 static struct event event_of(int i)
@@ -195,9 +197,12 @@ static void find_stack_end(void)
     if (pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
     if (pthread_attr_getstack(&attributes, &start, &bytes) == 0)
-        bench.stack_end = (uintptr_t)start + bytes;
+        stack_end = (uintptr_t)start + bytes;
     pthread_attr_destroy(&attributes);
 }
+
+/* What several threads may measure at once: the ways to take a stack, which stand first in the table. */
+#define PARTS_OF_CAPTURE 5
 
 /* Fills ns[], in the order of the names, with the time a call takes, and frames[] with how many native and
  * Python frames were taken and how many frame pointers lead to. */
@@ -206,21 +211,24 @@ static void measure(void *arg)
     void **results = arg;
     double *ns = results[0];
     int *frames = results[1];
+    unsigned count = *(unsigned *)results[2];
     uintptr_t addresses[CAPTURE_DEPTH_MAX];
     find_stack_end();
     for (int i = 0; i < 3; i++) /* an interpreter is looked at before it is read */
-        capture_take(&bench.stack);
-    stack_table_add(bench.stacks, &bench.stack, 0, 1);
-    frames[0] = (int)bench.stack.native_count;
-    frames[1] = (int)bench.stack.python_count;
+        capture_take(&stack);
+    if (count == PARTS)
+        stack_table_add(bench.stacks, &stack, 0, 1);
+    frames[0] = (int)stack.native_count;
+    frames[1] = (int)stack.python_count;
     frames[2] = walk_frame_pointers(addresses, CAPTURE_DEPTH_MAX);
-    for (unsigned i = 0; i < PARTS; i++)
+    for (unsigned i = 0; i < count; i++)
         ns[i] = median_ns(parts[i].run);
 }
 
-EXPORT void parts_measure(unsigned native_frames, double *ns, int *frames)
+EXPORT void parts_measure(unsigned native_frames, int alone, double *ns, int *frames)
 {
-    void *results[] = {ns, frames};
+    unsigned count = alone ? PARTS : PARTS_OF_CAPTURE;
+    void *results[] = {ns, frames, &count};
     shape_descend(native_frames, 0, measure, results);
 }
 
