@@ -92,12 +92,24 @@ struct ledger {
 /* The history of a site that allocated once. */
 void ledger_begin_history(const struct site_record *site, struct history *history);
 
+/* spaces.c: the site's record, made at its first event; NULL for an id the catalog does not know, or without
+ * memory. */
+struct site_record *ledger_reach_site(struct ledger *ledger, uint32_t id);
+
+/* blocks.c: the living blocks. blocks_init() and blocks_insert() fail without memory, and blocks_insert() is
+ * for a key that is not there; blocks_find() is NULL for one that is not. blocks_remove(): the entry is no
+ * longer to be used. */
+bool blocks_init(struct ledger *ledger);
+void blocks_destroy(struct ledger *ledger);
+struct block_entry *blocks_insert(struct ledger *ledger, const struct block *block);
+struct block_entry *blocks_find(const struct ledger *ledger, uint64_t key);
+void blocks_remove(struct ledger *ledger, struct block_entry *entry, const struct site_record *site);
+
 /* For restore.c, of a ledger to which no event was applied. NULL without memory, and for what cannot be: a
  * space that is there already, a site that the catalog does not know, a block whose key is taken. */
 struct space_record *ledger_restore_space(struct ledger *ledger, const struct ledger_space *space);
 /* The whole's, which needs two devices. */
 struct space_record *ledger_restore_whole(struct ledger *ledger, const struct ledger_space *space);
-struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id);
 struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth);
 
 /* contexts.c: the living blocks of each context but 0, which is none. contexts_add() is false without memory.

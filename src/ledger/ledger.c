@@ -8,42 +8,10 @@
  */
 #include "ledger/ledger.h"
 
-#include <string.h>
-
 #include "base/list.h"
 #include "ledger/internal.h"
 #include "ledger/phases.h"
 #include "ledger/segments.h"
-
-/* The key of the table's first entry, which is no block and always there: uthash gives its table back with
- * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
-#define NO_BLOCK UINT64_MAX
-_Static_assert(KEY_SPACE_COUNT <= NO_BLOCK >> KEY_NUMBER_BITS, "no block has that key");
-
-/* All keys here are block keys. */
-#undef HASH_FUNCTION
-#define HASH_FUNCTION(key, key_bytes, hash)                                                                  \
-    do {                                                                                                     \
-        uint64_t number;                                                                                     \
-        memcpy(&number, (key), sizeof number);                                                               \
-        (hash) = hash_number(number);                                                                        \
-    } while (0)
-
-static struct block_entry *insert_block(struct ledger *ledger, const struct block *block)
-{
-    struct block_entry *entry = pool_get(&ledger->block_pool);
-    if (entry == NULL)
-        return NULL;
-    entry->block = *block;
-    entry->birth = ledger->counters.events;
-    HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
-    if (hash_added(entry) && contexts_add(ledger, entry))
-        return entry;
-    if (hash_added(entry))
-        HASH_DEL(ledger->blocks, entry);
-    pool_put(&ledger->block_pool, entry);
-    return NULL;
-}
 
 struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
 {
@@ -52,100 +20,20 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
         return NULL;
     ledger->arena = arena;
     ledger->catalog = catalog;
-    pool_init(&ledger->block_pool, arena, sizeof(struct block_entry));
     list_init(&ledger->sites, arena, sizeof(struct site_record));
     list_init(&ledger->spaces, arena, sizeof(struct space_record));
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->devices, arena, sizeof(struct device_figures));
     list_init(&ledger->pools, arena, sizeof(struct pool_sample));
-    contexts_init(ledger);
     segments_init(ledger);
     phases_init(ledger);
-    return insert_block(ledger, &(struct block){.key = NO_BLOCK}) ? ledger : NULL;
+    return blocks_init(ledger) ? ledger : NULL;
 }
 
 void ledger_destroy(struct ledger *ledger)
 {
-    HASH_CLEAR(hh, ledger->blocks);
-    contexts_destroy(ledger);
+    blocks_destroy(ledger);
     phases_destroy(ledger);
-}
-
-static struct block_entry *find_block(const struct ledger *ledger, uint64_t key)
-{
-    struct block_entry *entry;
-    HASH_FIND(hh, ledger->blocks, &key, sizeof key, entry);
-    return entry;
-}
-
-static bool is_device_memory(const struct space_record *space)
-{
-    return space->is.layer == LAYER_DRIVER && space->is.kind == SPACE_DEVICE;
-}
-
-/* What happened on the only device so far is what happened on all. */
-static void begin_whole(struct ledger *ledger, struct space_record *first)
-{
-    struct space_record *whole = &ledger->whole;
-    whole->is = first->is;
-    whole->is.device = -1;
-    whole->epoch = first->epoch;
-    whole->in_whole = first->in_whole = true;
-    summits_copy(ledger, &whole->summits, &first->summits);
-    for (uint32_t i = 0; i < ledger->sites.count; i++) {
-        struct site_record *site = list_at(&ledger->sites, i);
-        if (site->space == first)
-            site->at_whole_peak = site->at_peak;
-    }
-}
-
-/* A space of device memory that is new. */
-static void join_whole(struct ledger *ledger, struct space_record *joining)
-{
-    for (uint32_t i = 0; i < ledger->spaces.count && !ledger->whole.in_whole; i++) {
-        struct space_record *space = list_at(&ledger->spaces, i);
-        if (space != joining && is_device_memory(space))
-            begin_whole(ledger, space);
-    }
-    joining->in_whole = ledger->whole.in_whole;
-}
-
-static uint32_t space_index(struct ledger *ledger, const struct site_key *key)
-{
-    enum layer layer = family_infos[key->family].layer;
-    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
-        const struct space_record *space = list_at(&ledger->spaces, i);
-        if (space->is.layer == layer && space->is.kind == key->space && space->is.device == key->device)
-            return i;
-    }
-    uint32_t index = ledger->spaces.count;
-    struct space_record *space = list_reach(&ledger->spaces, index);
-    if (space == NULL)
-        return UINT32_MAX;
-    space->is.layer = layer;
-    space->is.kind = (enum space_kind)key->space;
-    space->is.device = key->device;
-    if (is_device_memory(space))
-        join_whole(ledger, space);
-    return index;
-}
-
-/* The site's record, made at its first event; NULL for an id the catalog does not know, or without memory. */
-static struct site_record *reach_site(struct ledger *ledger, uint32_t id)
-{
-    struct site_record *site = list_at(&ledger->sites, id);
-    if (site != NULL && site->space != NULL)
-        return site;
-    const struct site_key *key = catalog_site(ledger->catalog, id);
-    if (key == NULL || key->family >= FAMILY_COUNT || key->space >= SPACE_COUNT)
-        return NULL;
-    uint32_t index = space_index(ledger, key);
-    site = index == UINT32_MAX ? NULL : list_reach(&ledger->sites, id);
-    if (site == NULL)
-        return NULL;
-    site->space = list_at(&ledger->spaces, index);
-    site->layer = family_infos[key->family].layer;
-    return site;
 }
 
 static void note_peak(struct totals *totals, uint64_t time_ns)
@@ -285,25 +173,17 @@ static struct site_record *site_of(const struct ledger *ledger, const struct blo
     return list_at(&ledger->sites, block->site);
 }
 
-static void remove_block(struct ledger *ledger, struct block_entry *entry, const struct site_record *site)
-{
-    HASH_DEL(ledger->blocks, entry);
-    contexts_remove(ledger, entry);
-    if (segments_block_ends(ledger, entry, site))
-        pool_put(&ledger->block_pool, entry);
-}
-
 /* An allocation at a living block's address: we missed that block's end. */
 static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
 {
-    struct block_entry *entry = find_block(ledger, key);
+    struct block_entry *entry = blocks_find(ledger, key);
     if (entry == NULL)
         return;
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, time_ns);
     count_free(ledger, site);
     ledger->counters.replaced_blocks++;
-    remove_block(ledger, entry, site);
+    blocks_remove(ledger, entry, site);
 }
 
 void ledger_begin_history(const struct site_record *site, struct history *history)
@@ -332,7 +212,7 @@ static bool has_room(const struct site_record *site, uint64_t bytes)
 
 static bool apply_alloc(struct ledger *ledger, const struct event *event)
 {
-    struct site_record *site = reach_site(ledger, event->site);
+    struct site_record *site = ledger_reach_site(ledger, event->site);
     if (site == NULL)
         return false;
     replace_block(ledger, event->key, event->time_ns);
@@ -344,7 +224,7 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
                           .site = event->site,
                           .context = event->context,
                           .references = 1};
-    const struct block_entry *entry = insert_block(ledger, &block);
+    const struct block_entry *entry = blocks_insert(ledger, &block);
     if (entry == NULL)
         return false;
     if (site->totals.allocs == 0)
@@ -362,7 +242,7 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
 
 static bool apply_free(struct ledger *ledger, const struct event *event, struct block *ended)
 {
-    struct block_entry *entry = find_block(ledger, event->key);
+    struct block_entry *entry = blocks_find(ledger, event->key);
     if (entry == NULL)
         return false;
     if (ended != NULL)
@@ -374,7 +254,7 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
     struct site_record *site = site_of(ledger, &entry->block);
     subtract_live(ledger, entry->block.site, site, entry->block.size, event->time_ns);
     count_free(ledger, site);
-    remove_block(ledger, entry, site);
+    blocks_remove(ledger, entry, site);
     return true;
 }
 
@@ -382,19 +262,19 @@ static bool apply_free(struct ledger *ledger, const struct event *event, struct 
  * returns. */
 static bool apply_unfree(struct ledger *ledger, const struct event *event)
 {
-    struct block_entry *entry = find_block(ledger, event->key);
+    struct block_entry *entry = blocks_find(ledger, event->key);
     if (entry != NULL) {
         entry->block.references++;
         return true;
     }
-    struct site_record *site = reach_site(ledger, event->site);
+    struct site_record *site = ledger_reach_site(ledger, event->site);
     struct block block = {.key = event->key,
                           .size = event->size,
                           .born_ns = event->born_ns,
                           .site = event->site,
                           .context = event->context,
                           .references = 1};
-    entry = site == NULL || !has_room(site, event->size) ? NULL : insert_block(ledger, &block);
+    entry = site == NULL || !has_room(site, event->size) ? NULL : blocks_insert(ledger, &block);
     if (entry == NULL)
         return false;
     uncount_free(ledger, site);
@@ -405,7 +285,7 @@ static bool apply_unfree(struct ledger *ledger, const struct event *event)
 
 static bool apply_retain(struct ledger *ledger, const struct event *event)
 {
-    struct block_entry *entry = find_block(ledger, event->key);
+    struct block_entry *entry = blocks_find(ledger, event->key);
     if (entry == NULL)
         return false;
     entry->block.references++;
@@ -421,7 +301,7 @@ static void resize_in(struct totals *totals, uint64_t from, uint64_t to)
 /* As if it had been allocated so. What has an address lies in a segment of its size, so only handles can. */
 static bool apply_resize(struct ledger *ledger, const struct event *event)
 {
-    struct block_entry *entry = find_block(ledger, event->key);
+    struct block_entry *entry = blocks_find(ledger, event->key);
     if (entry == NULL || block_key_space(event->key) != KEY_HANDLE)
         return false;
     struct site_record *site = site_of(ledger, &entry->block);
@@ -451,7 +331,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
         if (site->space->in_whole)
             ledger->whole.is.totals.teardown_frees++;
         count(site, &ledger->counters.teardown_frees, 1);
-        remove_block(ledger, entry, site);
+        blocks_remove(ledger, entry, site);
     }
     contexts_end(ledger, event->context);
     return true;
@@ -459,7 +339,7 @@ static bool apply_teardown(struct ledger *ledger, const struct event *event)
 
 static bool apply_failed(struct ledger *ledger, const struct event *event)
 {
-    struct site_record *site = reach_site(ledger, event->site);
+    struct site_record *site = ledger_reach_site(ledger, event->site);
     if (site == NULL)
         return false;
     site->failed++;
@@ -540,57 +420,4 @@ bool ledger_around(struct ledger *ledger, uint64_t address, struct block *around
                              .site = segment->site,
                              .context = segment->context};
     return true;
-}
-
-const struct block *ledger_find(const struct ledger *ledger, uint64_t key)
-{
-    const struct block_entry *entry = find_block(ledger, key);
-    return entry == NULL ? NULL : &entry->block;
-}
-
-void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg)
-{
-    const struct block_entry *entry = ledger->blocks->hh.next; /* behind NO_BLOCK */
-    while (entry != NULL && visit(&entry->block, arg))
-        entry = entry->hh.next;
-}
-
-struct space_record *ledger_restore_space(struct ledger *ledger, const struct ledger_space *space)
-{
-    for (uint32_t i = 0; i < ledger->spaces.count; i++) {
-        const struct ledger_space *known = ledger_space(ledger, i);
-        if (known->layer == space->layer && known->kind == space->kind && known->device == space->device)
-            return NULL;
-    }
-    struct space_record *record = list_reach(&ledger->spaces, ledger->spaces.count);
-    if (record == NULL)
-        return NULL;
-    record->is = *space;
-    if (is_device_memory(record))
-        join_whole(ledger, record);
-    return record;
-}
-
-struct space_record *ledger_restore_whole(struct ledger *ledger, const struct ledger_space *space)
-{
-    struct space_record *whole = &ledger->whole;
-    if (!whole->in_whole)
-        return NULL;
-    whole->is = *space;
-    return whole;
-}
-
-struct site_record *ledger_restore_site(struct ledger *ledger, uint32_t id)
-{
-    return reach_site(ledger, id);
-}
-
-struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth)
-{
-    if (block_key_space(block->key) >= KEY_SPACE_COUNT || find_block(ledger, block->key) != NULL)
-        return NULL;
-    struct block_entry *entry = insert_block(ledger, block);
-    if (entry != NULL)
-        entry->birth = birth;
-    return entry;
 }

@@ -71,7 +71,7 @@ static const char *restore_site(const struct item *item)
     const uint64_t *values = item->values;
     if (!is_catalog_site(item->ledger, values[0]))
         return out_of_range;
-    struct site_record *site = ledger_restore_site(item->ledger, (uint32_t)values[0]);
+    struct site_record *site = ledger_reach_site(item->ledger, (uint32_t)values[0]);
     if (site == NULL)
         return no_memory;
     memcpy(&site->totals, values + 1, sizeof site->totals);
