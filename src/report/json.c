@@ -57,7 +57,7 @@ void json_counters(struct json *json, const struct report *report)
     emit_close(json, '}');
 }
 
-static void write_totals(struct json *json, const struct totals *totals)
+void json_totals(struct json *json, const struct totals *totals)
 {
     emit_u64(json, "allocs", totals->allocs);
     emit_u64(json, "frees", totals->frees);
@@ -77,7 +77,7 @@ static void write_spaces(struct json *json, const struct report *report)
         emit_open(json, NULL, '{');
         emit_string(json, "space", space_infos[report->spaces[i]->kind].name);
         emit_ordinal(json, "device", report->spaces[i]->device);
-        write_totals(json, &report->spaces[i]->totals);
+        json_totals(json, &report->spaces[i]->totals);
         emit_close(json, '}');
     }
     emit_close(json, ']');
@@ -96,7 +96,7 @@ static void write_site(struct json *json, const struct report *report, uint32_t 
     emit_string(json, "family", family_infos[site->key->family].name);
     emit_string(json, "api", site->api);
     emit_bool(json, "owned", site->owned);
-    write_totals(json, &site->figures.totals);
+    json_totals(json, &site->figures.totals);
     emit_u64(json, "failed_allocs", site->figures.failed);
     emit_u64(json, "bytes_at_peak", site->figures.bytes_at_peak);
     emit_u64(json, "blocks_at_peak", site->figures.blocks_at_peak);
@@ -117,6 +117,14 @@ static void write_sites(struct json *json, const struct report *report)
     emit_close(json, ']');
 }
 
+void json_line_figures(struct json *json, const struct source_line *line)
+{
+    emit_u64(json, "site", line->site);
+    emit_u64(json, "sites", line->site_count);
+    emit_u64(json, "bytes", line->bytes);
+    emit_u64(json, "blocks", line->blocks);
+}
+
 static void write_lines(struct json *json, const char *key, const struct line_list *list)
 {
     emit_open(json, key, '[');
@@ -124,10 +132,7 @@ static void write_lines(struct json *json, const char *key, const struct line_li
         const struct source_line *line = &list->lines[i];
         emit_break(json);
         emit_open(json, NULL, '{');
-        emit_u64(json, "site", line->site);
-        emit_u64(json, "sites", line->site_count);
-        emit_u64(json, "bytes", line->bytes);
-        emit_u64(json, "blocks", line->blocks);
+        json_line_figures(json, line);
         emit_string(json, "reason", reason_names[line->reason]);
         emit_close(json, '}');
     }
@@ -266,6 +271,17 @@ static void write_phase_sites(struct json *json, const struct named_phase *phase
     emit_close(json, ']');
 }
 
+void json_phase_figures(struct json *json, const struct program_phase *phase)
+{
+    emit_u64(json, "count", phase->ranges);
+    emit_u64(json, "first_time_ns", phase->first_ns);
+    emit_u64(json, "duration_ns", phase->time_ns);
+    emit_u64(json, "peak_bytes", phase->layers[LAYER_DRIVER].peak_bytes);
+    emit_i64(json, "net_bytes", phase->layers[LAYER_DRIVER].net_bytes);
+    emit_u64(json, "framework_peak_bytes", phase->layers[LAYER_FRAMEWORK].peak_bytes);
+    emit_i64(json, "framework_net_bytes", phase->layers[LAYER_FRAMEWORK].net_bytes);
+}
+
 static void write_phases(struct json *json, const struct report *report)
 {
     emit_open(json, "phases", '[');
@@ -276,14 +292,8 @@ static void write_phases(struct json *json, const struct report *report)
         emit_open(json, NULL, '{');
         emit_string(json, "name", phase->name);
         emit_string(json, "parent", is->parent == PHASE_NONE ? NULL : report_phase_name(report, is->parent));
-        emit_u64(json, "count", is->ranges);
         emit_u64(json, "open", is->open);
-        emit_u64(json, "first_time_ns", is->first_ns);
-        emit_u64(json, "duration_ns", is->time_ns);
-        emit_u64(json, "peak_bytes", is->layers[LAYER_DRIVER].peak_bytes);
-        emit_i64(json, "net_bytes", is->layers[LAYER_DRIVER].net_bytes);
-        emit_u64(json, "framework_peak_bytes", is->layers[LAYER_FRAMEWORK].peak_bytes);
-        emit_i64(json, "framework_net_bytes", is->layers[LAYER_FRAMEWORK].net_bytes);
+        json_phase_figures(json, is);
         write_phase_sites(json, phase);
         emit_close(json, '}');
     }

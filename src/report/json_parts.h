@@ -7,6 +7,11 @@
 
 void json_process(struct json *json, const struct report *report);
 void json_counters(struct json *json, const struct report *report);
+void json_totals(struct json *json, const struct totals *totals);
+/* site, sites, bytes, blocks */
+void json_line_figures(struct json *json, const struct source_line *line);
+/* count, times, peaks and nets of both layers */
+void json_phase_figures(struct json *json, const struct program_phase *phase);
 void json_memory_map(struct json *json, const struct report *report);
 void json_notes(struct json *json, const struct report *report);
 

@@ -1,6 +1,8 @@
 /* Peaks as JSON (json_peaks.h). */
 #include "report/json_peaks.h"
 
+#include "report/json_parts.h"
+
 void json_holdings(struct json *json, const struct holding *holdings, size_t count)
 {
     emit_open(json, "sites", '[');
@@ -29,10 +31,7 @@ static void write_lines(struct json *json, const struct peak *peak)
         const struct source_line *line = &peak->lines.lines[i];
         emit_break(json);
         emit_open(json, NULL, '{');
-        emit_u64(json, "site", line->site);
-        emit_u64(json, "sites", line->site_count);
-        emit_u64(json, "bytes", line->bytes);
-        emit_u64(json, "blocks", line->blocks);
+        json_line_figures(json, line);
         if (i < peak->without_count) {
             emit_open(json, "without", '{');
             write_without(json, &peak->without[i]);

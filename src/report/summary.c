@@ -62,6 +62,5 @@ void report_write_summary(const struct report *report, struct output *out)
         say_live(&words, report);
     if (report->input->report_path)
         words_add(&words, "; report: %s", report->input->report_path);
-    output_safe(out, words.text);
-    output_text(out, "\n");
+    words_end_line(&words, out);
 }

@@ -41,12 +41,8 @@ void text_line(struct text *text, struct words *words)
             words_add(words, "…");
         }
     }
-    if (words->used)
-        output_safe(text->out, words->text);
-    output_text(text->out, "\n");
+    words_end_line(words, text->out);
     text->lines++;
-    words->used = 0;
-    words->text[0] = '\0';
 }
 
 void text_say(struct text *text, const char *line)

@@ -138,6 +138,15 @@ void words_cut(struct words *words, size_t bytes)
     drop_half_character(words);
 }
 
+void words_end_line(struct words *words, struct output *out)
+{
+    if (words->used > 0)
+        output_safe(out, words->text);
+    output_text(out, "\n");
+    words->used = 0;
+    words->text[0] = '\0';
+}
+
 const char *words_keep(const struct words *words, struct arena *arena)
 {
     return arena_copy(arena, words->text, words->used);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/output.h"
 
 struct words {
     size_t used;
@@ -34,6 +35,8 @@ void words_column(struct words *words, int column);
 int words_columns(const struct words *words);
 /* Makes it fit into `bytes` with its NUL, cutting between characters. */
 void words_cut(struct words *words, size_t bytes);
+/* As a line, made safe to print; then there are none. */
+void words_end_line(struct words *words, struct output *out);
 /* A copy in `arena`; NULL when memory ran out. */
 const char *words_keep(const struct words *words, struct arena *arena);
 

@@ -9,14 +9,6 @@
 #define FIGURE_COLUMN 34
 #define PLACE_COLUMN  24
 
-static void say(struct output *out, struct words *words)
-{
-    output_safe(out, words->text);
-    output_text(out, "\n");
-    words->used = 0;
-    words->text[0] = 0;
-}
-
 static void say_space_figure(struct output *out, const char *what, uint64_t before, uint64_t after)
 {
     struct words words = {0};
@@ -26,7 +18,7 @@ static void say_space_figure(struct output *out, const char *what, uint64_t befo
     words_add(&words, ", ");
     diff_add_size_change(&words, before, after);
     diff_add_share_change(&words, before, after);
-    say(out, &words);
+    words_end_line(&words, out);
 }
 
 static void say_spaces(const struct comparison *comparison, struct output *out)
@@ -36,7 +28,7 @@ static void say_spaces(const struct comparison *comparison, struct output *out)
         const struct compared *space = &comparison->spaces[i];
         words_add(&words, "  ");
         diff_add_space(&words, space->space, space->device);
-        say(out, &words);
+        words_end_line(&words, out);
         say_space_figure(out, "peak", space->before.peak_bytes, space->after.peak_bytes);
         say_space_figure(out, "still allocated at the end", space->before.live_bytes,
                          space->after.live_bytes);
@@ -60,13 +52,13 @@ static void say_place(const struct compared *place, bool name_space, struct outp
         words_add(&words, ", inside the framework's own memory");
     if (place->suppressed)
         words_add(&words, ", suppressed");
-    say(out, &words);
+    words_end_line(&words, out);
     words_column(&words, PLACE_COLUMN);
     if (place->change == CHANGE_CHANGED)
         diff_add_changed(&words, &place->before, &place->after);
     else
         diff_add_only(&words, place->change == CHANGE_NEW ? &place->after : &place->before);
-    say(out, &words);
+    words_end_line(&words, out);
 }
 
 static void say_places(const struct diff *diff, struct output *out)
@@ -78,7 +70,7 @@ static void say_places(const struct diff *diff, struct output *out)
     words_count(&words, changed, "place");
     words_add(&words, " changed, %zu of them new and %zu gone; %zu as before", counts[CHANGE_NEW],
               counts[CHANGE_GONE], counts[CHANGE_NONE]);
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < comparison->place_count; i++) {
         const struct compared *place = &comparison->places[i];
         if (place->change == CHANGE_NONE || (diff->top > 0 && listed == diff->top))
@@ -90,7 +82,7 @@ static void say_places(const struct diff *diff, struct output *out)
         words_add(&words, "  … and ");
         words_count(&words, changed - listed, "smaller change");
         words_add(&words, " (--top=0 lists all)");
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }
 
@@ -107,7 +99,7 @@ static void say_doubts(const char *path, const struct saved_report *report, stru
     else if (!report->complete)
         words_add(&words, "note: %s is incomplete: some events could not be recorded", path);
     if (words.used > 0)
-        say(out, &words);
+        words_end_line(&words, out);
 }
 
 /* Then counts of allocations say little, and bytes and growth a second still do. */
@@ -123,7 +115,7 @@ static void say_lengths(const struct diff *diff, struct output *out)
     words_add(&words, " and ");
     words_time(&words, after);
     words_add(&words, ": look at bytes, not at numbers of allocations");
-    say(out, &words);
+    words_end_line(&words, out);
 }
 
 static void say_runs(const struct diff *diff, struct output *out)
@@ -133,7 +125,7 @@ static void say_runs(const struct diff *diff, struct output *out)
     if (diff->before_count > 1)
         words_add(&words, " and %zu more", diff->before_count - 1);
     words_add(&words, " → %s", diff->after_path);
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < diff->before_count; i++)
         say_doubts(diff->before_paths[i], &diff->before[i], out);
     say_doubts(diff->after_path, &diff->after, out);
@@ -143,7 +135,7 @@ static void say_runs(const struct diff *diff, struct output *out)
                   "note: the medians of %zu runs stand for what was before; what lies within their spread is "
                   "no change",
                   diff->before_count);
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }
 
@@ -154,7 +146,7 @@ static void say_gates(const struct diff *diff, struct output *out)
         words_add(&words, "%s %s: %s",
                   diff->gates.results[i].failed ? "failed:" : "good:  ", diff->gates.gates[i].text,
                   diff->gates.results[i].why);
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }
 
@@ -166,7 +158,7 @@ void diff_write_text(const struct diff *diff, struct output *out)
     if (comparison->same) {
         words_add(&words, "no change: the same memory at the same ");
         words_count(&words, comparison->place_count, "place");
-        say(out, &words);
+        words_end_line(&words, out);
     } else {
         say_spaces(comparison, out);
         output_text(out, "\n");

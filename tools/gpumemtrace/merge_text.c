@@ -11,14 +11,6 @@
 #define FIGURE_COLUMN 28
 #define PLACE_COLUMN  24
 
-static void say(struct output *out, struct words *words)
-{
-    output_safe(out, words->text);
-    output_text(out, "\n");
-    words->used = 0;
-    words->text[0] = 0;
-}
-
 /* Of all devices together. */
 static void add_memory(struct words *words, const char *space)
 {
@@ -156,7 +148,7 @@ static void say_job(const struct merge *merge, struct output *out)
     }
     words_add(&words, " on ");
     words_count(&words, count_hosts(job), "host");
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < sizeof(doubts) / sizeof(*doubts); i++) {
         size_t count = count_members(job, doubts[i].of);
         if (count == 0)
@@ -171,7 +163,7 @@ static void say_job(const struct merge *merge, struct output *out)
             add_member(&words, job, k);
             words_add(&words, ")");
         }
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }
 
@@ -183,7 +175,7 @@ static void say_space_figure(struct output *out, const struct job *job, const st
     words_size(&words, row->spreads[figure].total);
     words_add(&words, " in all; ");
     add_spread(&words, job, &row->spreads[figure]);
-    say(out, &words);
+    words_end_line(&words, out);
 }
 
 static void say_odd_ranks(struct output *out, const struct job *job)
@@ -197,7 +189,7 @@ static void say_odd_ranks(struct output *out, const struct job *job)
         add_odd(&words, job, &job->rows[i], figure);
         words_add(&words, " of ");
         add_memory(&words, job->rows[i].space);
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }
 
@@ -214,7 +206,7 @@ static void say_place(struct output *out, const struct job *job, const struct jo
     }
     if (strcmp(row->layer, layer_names[LAYER_FRAMEWORK]) == 0)
         words_add(&words, ", inside the framework's own memory");
-    say(out, &words);
+    words_end_line(&words, out);
     words_column(&words, PLACE_COLUMN);
     add_spread(&words, job, &row->spreads[JOB_PEAK]);
     if (row->spreads[JOB_LIVE].total > 0) {
@@ -225,13 +217,13 @@ static void say_place(struct output *out, const struct job *job, const struct jo
         words_add(&words, "; in ");
         words_count(&words, row->member_count, "member");
     }
-    say(out, &words);
+    words_end_line(&words, out);
     if (odd_figure(row) < 0)
         return;
     words_column(&words, PLACE_COLUMN);
     words_add(&words, "odd: ");
     add_odd(&words, job, row, odd_figure(row));
-    say(out, &words);
+    words_end_line(&words, out);
 }
 
 void merge_write_text(const struct merge *merge, struct output *out)
@@ -242,7 +234,7 @@ void merge_write_text(const struct merge *merge, struct output *out)
     for (size_t i = 0; i < job->space_count; i++) {
         words_add(&words, "  ");
         add_memory(&words, job->rows[i].space);
-        say(out, &words);
+        words_end_line(&words, out);
         say_space_figure(out, job, &job->rows[i], JOB_PEAK);
         say_space_figure(out, job, &job->rows[i], JOB_LIVE);
     }
@@ -252,13 +244,13 @@ void merge_write_text(const struct merge *merge, struct output *out)
     output_text(out, "\n");
     words_count(&words, places, "place");
     words_add(&words, ", the biggest at the peak first");
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < listed; i++)
         say_place(out, job, &job->rows[job->space_count + i]);
     if (listed < places) {
         words_add(&words, "  … and ");
         words_count(&words, places - listed, "smaller place");
         words_add(&words, " (--top=0 lists all)");
-        say(out, &words);
+        words_end_line(&words, out);
     }
 }

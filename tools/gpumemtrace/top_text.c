@@ -116,13 +116,6 @@ void top_site_line(struct words *words, const struct live_site *site)
         words_add(words, ", tensors");
 }
 
-static void say(struct output *out, struct words *words)
-{
-    output_safe(out, words->text);
-    output_text(out, "\n");
-    *words = (struct words){0};
-}
-
 void top_write_text(const struct top *top, struct output *out)
 {
     const struct live *live = &top->live;
@@ -131,20 +124,20 @@ void top_write_text(const struct top *top, struct output *out)
         if (!live_problem(live->processes[i]))
             continue;
         words_add(&words, "%s: %s", live_path(live->processes[i]), live_problem(live->processes[i]));
-        say(out, &words);
+        words_end_line(&words, out);
     }
     top_space_heading(&words);
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < live->space_count; i++) {
         top_space_line(&words, &live->spaces[i]);
-        say(out, &words);
+        words_end_line(&words, out);
     }
     output_text(out, "\n");
     top_site_heading(&words);
-    say(out, &words);
+    words_end_line(&words, out);
     for (size_t i = 0; i < live->site_count && (top->lines == 0 || i < top->lines); i++) {
         top_site_line(&words, &live->sites[i]);
-        say(out, &words);
+        words_end_line(&words, out);
     }
     output_text(out, "\n");
 }

@@ -1,5 +1,6 @@
 /* The page's groups: what one picture of it shows, device 0 or the tensors on it. */
 #include "base/sort.h"
+#include "report/json_parts.h"
 #include "report/page/page_parts.h"
 #include "report/words.h"
 
@@ -47,7 +48,6 @@ uint32_t page_group_of(const struct page *page, enum layer layer, enum space_kin
 
 static void put_group(struct json *json, const struct ledger_space *group)
 {
-    const struct totals *totals = &group->totals;
     struct words words = {0};
     if (group->layer == LAYER_FRAMEWORK)
         words_add(&words, "tensors on ");
@@ -58,14 +58,7 @@ static void put_group(struct json *json, const struct ledger_space *group)
     emit_string(json, "layer", layer_names[group->layer]);
     emit_string(json, "space", space_infos[group->kind].name);
     emit_ordinal(json, "device", group->device);
-    emit_u64(json, "allocs", totals->allocs);
-    emit_u64(json, "frees", totals->frees);
-    emit_u64(json, "teardown_frees", totals->teardown_frees);
-    emit_u64(json, "allocated_bytes", totals->allocated_bytes);
-    emit_u64(json, "live_bytes", totals->live_bytes);
-    emit_u64(json, "live_blocks", totals->live_blocks);
-    emit_u64(json, "peak_bytes", totals->peak_bytes);
-    emit_u64(json, "peak_time_ns", totals->peak_time_ns);
+    json_totals(json, &group->totals);
     emit_close(json, '}');
 }
 

@@ -1,6 +1,7 @@
 /* The page's lists as JSON: what leaks, what made each peak, what grows, out-of-memory moments and phases. */
 #include <stdio.h>
 
+#include "report/json_parts.h"
 #include "report/page/page_parts.h"
 #include "report/text.h"
 
@@ -13,10 +14,7 @@
 static void put_line(struct json *json, const struct source_line *line)
 {
     emit_open(json, NULL, '{');
-    emit_u64(json, "site", line->site);
-    emit_u64(json, "sites", line->site_count);
-    emit_u64(json, "bytes", line->bytes);
-    emit_u64(json, "blocks", line->blocks);
+    json_line_figures(json, line);
     emit_u64(json, "allocs", line->allocs);
     emit_u64(json, "frees", line->frees);
     emit_known(json, "oldest_ns", line->living.oldest_ns != UINT64_MAX, line->living.oldest_ns);
@@ -69,9 +67,7 @@ static void put_peak_lines(struct json *json, const struct peak *peak)
     for (size_t i = 0; i < peak->lines.count && i < PEAK_LINES; i++) {
         emit_break(json);
         emit_open(json, NULL, '{');
-        emit_u64(json, "site", peak->lines.lines[i].site);
-        emit_u64(json, "bytes", peak->lines.lines[i].bytes);
-        emit_u64(json, "blocks", peak->lines.lines[i].blocks);
+        json_line_figures(json, &peak->lines.lines[i]);
         if (i < peak->without_count)
             put_without(json, &peak->without[i]);
         emit_close(json, '}');
@@ -211,17 +207,10 @@ void page_put_ooms(struct page *page)
 static void put_phase(struct json *json, const struct named_phase *phase)
 {
     enum { SITES = 3 };
-    const struct program_phase *is = &phase->is;
     emit_open(json, NULL, '{');
     emit_string(json, "name", phase->name && phase->name[0] ? phase->name : "(no name)");
     emit_u64(json, "depth", phase->depth);
-    emit_u64(json, "count", is->ranges);
-    emit_u64(json, "first_time_ns", is->first_ns);
-    emit_u64(json, "duration_ns", is->time_ns);
-    emit_u64(json, "peak_bytes", is->layers[LAYER_DRIVER].peak_bytes);
-    emit_i64(json, "net_bytes", is->layers[LAYER_DRIVER].net_bytes);
-    emit_u64(json, "framework_peak_bytes", is->layers[LAYER_FRAMEWORK].peak_bytes);
-    emit_i64(json, "framework_net_bytes", is->layers[LAYER_FRAMEWORK].net_bytes);
+    json_phase_figures(json, &phase->is);
     emit_open(json, "sites", '[');
     for (size_t i = 0; i < phase->site_count && i < SITES; i++) {
         emit_open(json, NULL, '{');
