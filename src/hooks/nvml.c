@@ -80,27 +80,39 @@ static bool is_there(void)
     return state == FOUND && found_by == getpid();
 }
 
-static __thread int cancel_state __attribute__((tls_model("initial-exec")));
+/* Around everything that NVML does: it opens files, and a thread that is cancelled in it would leave them,
+ * and its locks, behind. */
+struct inside {
+    int errno_before, cancel_state;
+};
 
-/* NVML opens files: a thread that is cancelled in it would leave them, and its locks, behind. */
+static struct inside enter(void)
+{
+    struct inside inside = {.errno_before = errno};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
+    return inside;
+}
+
+static void leave(const struct inside *inside)
+{
+    pthread_setcancelstate(inside->cancel_state, NULL);
+    errno = inside->errno_before;
+}
+
 bool nvml_open(void)
 {
-    int kept = errno;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    struct inside inside = enter();
     /* Not attached: devices that this program does not use are left asleep. */
     bool open = is_there() && nvml.nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH) == NVML_SUCCESS;
-    if (!open)
-        pthread_setcancelstate(cancel_state, NULL);
-    errno = kept;
+    leave(&inside);
     return open;
 }
 
 void nvml_close(void)
 {
-    int kept = errno;
+    struct inside inside = enter();
     nvml.nvmlShutdown();
-    pthread_setcancelstate(cancel_state, NULL);
-    errno = kept;
+    leave(&inside);
 }
 
 /* By its UUID, which tells parts of a divided device (MIG) too; "GPU-" or "MIG-" is not told by the driver.
@@ -169,12 +181,12 @@ bool nvml_ask(int device, struct nvml_figures *figures)
 {
     nvmlDevice_t handle;
     nvmlMemory_t memory;
-    int kept = errno;
+    struct inside inside = enter();
     bool told = find_device(device, &handle) && nvml.nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS;
     if (told) {
         *figures = (struct nvml_figures){.free_bytes = memory.free};
         figures->processes_known = ask_processes(handle, figures);
     }
-    errno = kept;
+    leave(&inside);
     return told;
 }
