@@ -7,7 +7,7 @@
 #include "hooks/pool_samples.h"
 
 #define PENDING_MAX 8
-#define INNER_MAX   8
+#define INNER_MAX   32 /* a power of 2 */
 
 /* An allocation noted inside a runtime call. */
 struct pending {
@@ -17,10 +17,12 @@ struct pending {
 
 struct thread_calls {
     unsigned driver_depth, runtime_depth;
-    uintptr_t outermost;          /* the frame of that call, */
-    const void *caller;           /* its caller, */
-    const void *inner[INNER_MAX]; /* and some that were seen to call from inside such a call */
-    unsigned inner_next;
+    uintptr_t outermost; /* the frame of that call, */
+    const void *caller;  /* its caller, */
+    /* and who was seen to call from inside such a call, by the caller's address */
+    struct seen_inside {
+        const void *caller, *outer;
+    } inner[INNER_MAX];
     enum hook_id runtime;  /* the outermost runtime call we are in, */
     bool recording;        /* and whether it is recorded */
     unsigned driver_calls; /* that acted inside it */
@@ -40,14 +42,13 @@ static bool is_in(struct loaded_range range, const void *address)
 /* A driver and a runtime call hooked functions from inside, the file that called them does not. */
 static bool is_inner_caller(const void *caller)
 {
-    for (unsigned i = 0; i < INNER_MAX; i++) {
-        if (caller == calls.inner[i])
-            return true;
-    }
+    struct seen_inside *seen = &calls.inner[((uintptr_t)caller >> 2) % INNER_MAX];
+    if (seen->caller == caller && seen->outer == calls.caller)
+        return true;
     if (is_in(loaded_range_of(calls.caller, NULL), caller) && !loaded_in_driver(caller) &&
         !loaded_in_runtime(caller))
         return false;
-    calls.inner[calls.inner_next++ % INNER_MAX] = caller;
+    *seen = (struct seen_inside){caller, calls.caller};
     return true;
 }
 
