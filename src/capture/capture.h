@@ -4,10 +4,11 @@
  * interpreter's structures.
  *
  * The hot half (capture_take) holds no lock, allocates nothing and takes neither the GIL nor a reference
- * count. It calls nothing but the interpreter's Py_IsFinalizing and PyGILState_GetThisThreadState, once
- * Py_AddPendingCall, and at addresses it meets for the first time dl_iterate_phdr or libunwind. The cold half
- * (capture_python_name, modules_find) runs once for each stack that was never seen before, in the same hook,
- * while the frames are still on the stack and so keep their code objects alive.
+ * count. It calls nothing but the interpreter's Py_IsFinalizing and PyGILState_GetThisThreadState,
+ * Py_AddPendingCall (once, or again when Python had no room or no time for it), and at addresses it meets for
+ * the first time dl_iterate_phdr or libunwind. The cold half (capture_python_name, modules_find) runs once
+ * for each stack that was never seen before, in the same hook, while the frames are still on the stack and so
+ * keep their code objects alive.
  */
 #ifndef CAPTURE_CAPTURE_H
 #define CAPTURE_CAPTURE_H

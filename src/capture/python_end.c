@@ -214,11 +214,11 @@ void python_end_ask(const struct python_runtime *python)
     enum python_end_state unknown = PYTHON_END_UNKNOWN;
     if (!atomic_compare_exchange_strong(&python_end_state, &unknown, PYTHON_END_ASKING))
         return;
-    asked = python;
-    if (!find_functions(python)) {
+    if (asked != python && !find_functions(python)) {
         set_state(PYTHON_END_UNTOLD);
         return;
     }
+    asked = python;
     set_state(PYTHON_END_ASKED);
     if (api.Py_AddPendingCall(expect_end, NULL) != 0) /* it has too many of them */
         set_state(PYTHON_END_UNKNOWN);
@@ -235,6 +235,7 @@ void python_end_after_fork(void)
 
 void python_end_forget(void)
 {
+    asked = NULL;
     end_is_told = false;
     set_state(PYTHON_END_UNKNOWN);
     python_gate_open();

@@ -16,8 +16,8 @@
 extern _Atomic(const struct thread_buffer *) python_gate_closed_by;
 
 /* Around everything that reads the interpreter's memory, with the calling thread's buffer; does not nest. No
- * lock may be waited for inside. False when another thread has closed the gate: then there is nothing to read
- * and nothing to leave. */
+ * lock of ours may be waited for inside; Python's own for its pending calls is, when it is asked for its end.
+ * False when another thread has closed the gate: then there is nothing to read and nothing to leave. */
 static inline void python_gate_leave(struct thread_buffer *mine)
 {
     atomic_store_explicit(&mine->reads_python, false, memory_order_release);
