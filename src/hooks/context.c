@@ -7,6 +7,7 @@
 #include "hooks/holds.h"
 #include "hooks/real.h"
 #include "hooks/tables.h"
+#include "preload/sampling.h"
 
 #define CONTEXTS_MAX 256
 
@@ -32,7 +33,8 @@ struct known_context {
 
 static struct known_context contexts[CONTEXTS_MAX];
 static _Atomic int context_count; /* entries ever used */
-static _Atomic uint64_t retains;  /* of primary contexts, ever */
+/* Of primary contexts, ever; devices that share one are only taken for retained more often. */
+static _Atomic uint64_t retains[SAMPLED_DEVICES];
 
 static struct known_context *find(CUcontext handle)
 {
@@ -55,6 +57,11 @@ static CUcontext primary_of(CUdevice device)
             return handle;
     }
     return NULL;
+}
+
+static _Atomic uint64_t *retains_of(CUdevice device)
+{
+    return &retains[(unsigned)device % SAMPLED_DEVICES];
 }
 
 /* Under the lock. */
@@ -223,7 +230,7 @@ static int change_references(CUcontext context, int by)
 bool context_is_primary(CUcontext context, CUdevice device)
 {
     const struct known_context *known = find(context);
-    atomic_fetch_add_explicit(&retains, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(retains_of(device), 1, memory_order_relaxed);
     if (known != NULL && atomic_load_explicit(&known->kind, memory_order_relaxed) == CONTEXT_PRIMARY) {
         change_references(context, 1);
         return false;
@@ -247,7 +254,7 @@ void context_took(CUcontext context, CUdevice device, struct device_change chang
         return;
     atomic_store(&entry->basis, (int)change.basis);
     atomic_fetch_add(&entry->bytes, change.bytes);
-    device_holds(device, EVENT_CONTEXTS, 1, change);
+    device_holds(device, EVENT_CONTEXTS, 1, change.basis == BASIS_UNKNOWN, change);
 }
 
 /* The entry of the current context, or for a green one of the primary that it is a part of. */
@@ -265,19 +272,21 @@ void context_grew(struct device_change change)
     if (entry == NULL)
         return;
     atomic_fetch_add(&entry->bytes, change.bytes);
-    device_holds(atomic_load(&entry->device), EVENT_CONTEXTS, 0, change);
+    device_holds(atomic_load(&entry->device), EVENT_CONTEXTS, 0, 0, change);
 }
 
 void context_holds_code(int count, struct device_change change)
 {
     struct known_context *entry = current_entry();
-    if (entry == NULL)
+    /* What is unloaded may have been loaded with no context, where nothing was counted. */
+    if (entry == NULL || (count < 0 && atomic_load(&entry->code_count) <= 0))
         return;
+    /* Of an unloading that was not measured, too: what the code had is still in the sum. */
+    int untold = change.basis == BASIS_UNKNOWN;
     atomic_fetch_add(&entry->code_bytes, change.bytes);
     atomic_fetch_add(&entry->code_count, count);
-    if (change.basis == BASIS_UNKNOWN)
-        atomic_fetch_add(&entry->code_unmeasured, count);
-    device_holds(atomic_load(&entry->device), EVENT_CODE, count, change);
+    atomic_fetch_add(&entry->code_unmeasured, untold);
+    device_holds(atomic_load(&entry->device), EVENT_CODE, count, untold, change);
 }
 
 /* What it had goes with it. */
@@ -285,15 +294,12 @@ static void give_back(struct known_context *entry)
 {
     int device = atomic_load(&entry->device);
     int count = atomic_exchange(&entry->code_count, 0), untold = atomic_exchange(&entry->code_unmeasured, 0);
-    struct device_change code = {BASIS_DEVICE, -atomic_exchange(&entry->code_bytes, 0)};
-    if (untold != 0)
-        device_holds(device, EVENT_CODE, -untold, unmeasured);
-    if (count != untold || code.bytes != 0)
-        device_holds(device, EVENT_CODE, untold - count, code);
+    struct device_change code = {BASIS_UNKNOWN, -atomic_exchange(&entry->code_bytes, 0)};
+    if (count != 0 || untold != 0 || code.bytes != 0)
+        device_holds(device, EVENT_CODE, -count, -untold, code);
     if (atomic_exchange(&entry->is_counted, false))
-        device_holds(device, EVENT_CONTEXTS, -1,
-                     (struct device_change){(enum basis)atomic_load(&entry->basis),
-                                            -atomic_exchange(&entry->bytes, 0)});
+        device_holds(device, EVENT_CONTEXTS, -1, -(atomic_load(&entry->basis) == BASIS_UNKNOWN),
+                     (struct device_change){BASIS_UNKNOWN, -atomic_exchange(&entry->bytes, 0)});
 }
 
 void context_is_green(CUcontext context)
@@ -353,23 +359,24 @@ void context_primary_releasing(CUdevice device, struct primary_release *release)
     if (release->primary == NULL || change_references(release->primary, 0) > 1)
         return;
     release->looks_last = true;
-    release->retains = atomic_load_explicit(&retains, memory_order_relaxed);
+    release->retains = atomic_load_explicit(retains_of(device), memory_order_relaxed);
     release->number = recorder_context_parts(release->primary);
     set_number(release->primary, recorder_context(release->primary));
 }
 
 /* Somebody has retained it anew: another context has the handle. */
-static void ended_and_back(const struct primary_release *release)
+static void ended_and_back(CUdevice device, const struct primary_release *release)
 {
     struct known_context *entry = find(release->primary);
     if (entry != NULL)
         give_back(entry);
     change_references(release->primary, -1);
+    context_took(release->primary, device, unmeasured);
 }
 
 static void last_released(CUdevice device, const struct primary_release *release)
 {
-    bool is_back = atomic_load_explicit(&retains, memory_order_relaxed) != release->retains;
+    bool is_back = atomic_load_explicit(retains_of(device), memory_order_relaxed) != release->retains;
     if (!is_back && context_primary_is_active(device)) {
         /* Somebody else has a reference, as green contexts do. */
         recorder_context_stays(release->primary, release->number);
@@ -378,7 +385,7 @@ static void last_released(CUdevice device, const struct primary_release *release
     }
     record_teardown_of(release->number);
     if (is_back)
-        ended_and_back(release);
+        ended_and_back(device, release);
     else
         context_ended(release->primary);
 }

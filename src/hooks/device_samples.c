@@ -2,9 +2,7 @@
  * is recorded again. */
 #include "hooks/device_samples.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,8 +11,7 @@
 #include "hooks/nvml.h"
 #include "hooks/pool_samples.h"
 #include "preload/recorder.h"
-
-#define DEVICES_MAX 64
+#include "preload/sampling.h"
 
 /* Time for questions around loading code: this at once, and a part of the run beyond. */
 #define SPEND_NS   UINT64_C(50000000)
@@ -45,14 +42,14 @@ struct device {
  * outside; ours appears in the list with our first context. */
 enum { NOT_KNOWN_YET, IS_OURS, IS_ANOTHERS };
 
-static struct device devices[DEVICES_MAX];
+static struct device devices[SAMPLED_DEVICES];
 static _Atomic int number;
 static _Atomic uint64_t first_ns, spent_ns;
 static _Atomic pid_t exit_pid; /* whose end is to be told of */
 
 static struct device *device_of(int device)
 {
-    return device >= 0 && device < DEVICES_MAX ? &devices[device] : NULL;
+    return device >= 0 && device < SAMPLED_DEVICES ? &devices[device] : NULL;
 }
 
 static uint64_t now_ns(void)
@@ -88,8 +85,8 @@ static void note_start(int device, uint64_t free_bytes)
     struct device *state = device_of(device);
     if (state == NULL || atomic_exchange(&state->started, true))
         return;
-    atomic_store(&state->start_total, total_of(device));
     atomic_store(&state->start_free, free_bytes);
+    atomic_store(&state->start_total, total_of(device)); /* says that both are there */
 }
 
 static void look(const struct device_window *window, struct usage *usage)
@@ -123,7 +120,7 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
     window->counts_as_cost = !asks_nvml;
     window->tracked_bytes = recorder_tracked(device);
     look(window, &window->before);
-    bool is_first = atomic_load(&state->contexts.count) == 0;
+    bool is_first = !window->is_overlapped && atomic_load(&state->contexts.count) == 0;
     int none = NOT_KNOWN_YET;
     if (is_first && window->before.used_bytes[BY_PROCESS] > 0)
         atomic_compare_exchange_strong(&number, &none, IS_ANOTHERS);
@@ -142,11 +139,11 @@ struct device_change device_window_close(struct device_window *window)
     look(window, &after);
     struct device *state = device_of(window->device);
     bool is_alone = !window->is_overlapped && atomic_load(&state->windows) == window->opened;
-    atomic_fetch_sub(&state->open_windows, 1);
     int64_t allocated = (int64_t)(recorder_tracked(window->device) - window->tracked_bytes);
     int none = NOT_KNOWN_YET;
     if (window->before.known[BY_PROCESS] && after.used_bytes[BY_PROCESS] > 0)
         atomic_compare_exchange_strong(&number, &none, IS_OURS);
+    atomic_fetch_sub(&state->open_windows, 1); /* whoever opens the next one knows the number */
     after.known[BY_PROCESS] &= atomic_load(&number) == IS_OURS;
     for (int by = 0; by < MEASURE_COUNT && is_alone && change.basis == BASIS_UNKNOWN; by++) {
         if (!window->before.known[by] || !after.known[by])
@@ -191,7 +188,7 @@ static void lower_basis(struct total *total, enum basis basis)
         ;
 }
 
-void device_holds(int device, enum event_type of, int count, struct device_change change)
+void device_holds(int device, enum event_type of, int count, int unmeasured, struct device_change change)
 {
     struct device *state = device_of(device);
     if (state == NULL)
@@ -200,9 +197,8 @@ void device_holds(int device, enum event_type of, int count, struct device_chang
     atomic_store(&state->was_used, true);
     atomic_fetch_add(&total->count, count);
     atomic_fetch_add(&total->bytes, change.bytes);
-    if (change.basis == BASIS_UNKNOWN)
-        atomic_fetch_add(&total->unmeasured, count);
-    else
+    atomic_fetch_add(&total->unmeasured, unmeasured);
+    if (change.basis != BASIS_UNKNOWN)
         lower_basis(total, change.basis);
     atomic_store(&total->is_news, true);
     record_total(device, of, total);
@@ -212,8 +208,8 @@ void device_holds(int device, enum event_type of, int count, struct device_chang
 
 static void record_start(int device, struct device *state)
 {
-    struct driver_figures figures = {.free_bytes = atomic_load(&state->start_free)};
-    figures.total_bytes = atomic_exchange(&state->start_total, 0);
+    struct driver_figures figures = {.total_bytes = atomic_exchange(&state->start_total, 0)};
+    figures.free_bytes = atomic_load(&state->start_free);
     if (figures.total_bytes != 0 && !record_sample(device, SAMPLE_START, &figures))
         atomic_store(&state->start_total, figures.total_bytes);
 }
@@ -283,7 +279,9 @@ void device_refusing(int device)
 {
     struct device *state = device_of(device);
     struct nvml_figures figures;
-    uint64_t now = now_ns(), asked = state == NULL ? now : atomic_load(&state->asked_ns);
+    if (state == NULL)
+        return;
+    uint64_t asked = atomic_load(&state->asked_ns), now = now_ns(); /* in this order: never less */
     if (now - asked < PROCESSES_INTERVAL_NS || !atomic_compare_exchange_strong(&state->asked_ns, &asked, now))
         return;
     if (!nvml_open())
@@ -328,7 +326,7 @@ static void sample_at_exit(void *ignored)
     if (hook_enter()) {
         bool has_nvml = nvml_open();
         pool_samples_take();
-        for (int i = 0; i < DEVICES_MAX; i++)
+        for (int i = 0; i < SAMPLED_DEVICES; i++)
             if (atomic_load(&devices[i].was_used))
                 sample_last(i, has_nvml);
         if (has_nvml)

@@ -47,8 +47,8 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
 struct device_change device_window_close(struct device_window *window);
 
 /* A device has so many more contexts (EVENT_CONTEXTS), or modules and libraries (EVENT_CODE), which took
- * `change`. */
-void device_holds(int device, enum event_type of, int count, struct device_change change);
+ * `change`; `unmeasured` more changes are not in the sum of bytes. */
+void device_holds(int device, enum event_type of, int count, int unmeasured, struct device_change change);
 
 /* After an allocation for which the recorder said so, and at the other moments. */
 void device_sample(int device, enum sample_reason reason);

@@ -2,7 +2,6 @@
  * Small numbers for context handles (recorder.h), so that a block can say whose end takes it along. Looking a
  * known handle up takes no lock; there are a handful of them in a process.
  */
-
 #include "preload/recorder.h"
 #include "preload/state.h"
 
