@@ -3,9 +3,9 @@
 #include "hooks/device_samples.h"
 
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "hooks/ask.h"
 #include "hooks/context.h"
 #include "hooks/nvml.h"
@@ -52,16 +52,9 @@ static struct device *device_of(int device)
     return device >= 0 && device < SAMPLED_DEVICES ? &devices[device] : NULL;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool device_samples_affordable(void)
 {
-    uint64_t none = 0, now = now_ns();
+    uint64_t none = 0, now = clock_monotonic_ns();
     atomic_compare_exchange_strong(&first_ns, &none, now);
     uint64_t ran = now - atomic_load_explicit(&first_ns, memory_order_relaxed);
     return atomic_load_explicit(&spent_ns, memory_order_relaxed) <= SPEND_NS + ran / SPEND_PART;
@@ -112,7 +105,7 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
     struct device *state = device_of(device);
     if (state == NULL)
         return;
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = clock_monotonic_ns();
     window->device = device;
     window->is_overlapped = atomic_fetch_add(&state->open_windows, 1) > 0;
     window->opened = atomic_fetch_add(&state->windows, 1) + 1;
@@ -126,7 +119,7 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
         atomic_compare_exchange_strong(&number, &none, IS_ANOTHERS);
     if (is_first && window->before.known[BY_NVML])
         note_start(device, less(total_of(device), window->before.used_bytes[BY_NVML]));
-    window->took_ns = now_ns() - begun_ns;
+    window->took_ns = clock_monotonic_ns() - begun_ns;
 }
 
 struct device_change device_window_close(struct device_window *window)
@@ -135,7 +128,7 @@ struct device_change device_window_close(struct device_window *window)
     struct usage after;
     if (window->device == DEVICE_UNKNOWN)
         return change;
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = clock_monotonic_ns();
     look(window, &after);
     struct device *state = device_of(window->device);
     bool is_alone = !window->is_overlapped && atomic_load(&state->windows) == window->opened;
@@ -154,7 +147,8 @@ struct device_change device_window_close(struct device_window *window)
     if (window->has_nvml)
         nvml_close();
     if (window->counts_as_cost)
-        atomic_fetch_add_explicit(&spent_ns, window->took_ns + now_ns() - begun_ns, memory_order_relaxed);
+        atomic_fetch_add_explicit(&spent_ns, window->took_ns + clock_monotonic_ns() - begun_ns,
+                                  memory_order_relaxed);
     window->device = DEVICE_UNKNOWN;
     return change;
 }
@@ -228,13 +222,13 @@ static uint64_t graph_bytes_on(int device)
 static bool ask_driver(int device, struct driver_figures *figures)
 {
     size_t free_bytes = 0, total_bytes = 0;
-    uint64_t begun_ns = now_ns();
+    uint64_t begun_ns = clock_monotonic_ns();
     if (place_current_device() != device)
         return false;
     place_memory_info(&free_bytes, &total_bytes);
     *figures = (struct driver_figures){.free_bytes = free_bytes, .total_bytes = total_bytes};
     figures->graph_bytes = total_bytes != 0 ? graph_bytes_on(device) : 0;
-    figures->took_ns = now_ns() - begun_ns;
+    figures->took_ns = clock_monotonic_ns() - begun_ns;
     return total_bytes != 0;
 }
 
@@ -281,7 +275,8 @@ void device_refusing(int device)
     struct nvml_figures figures;
     if (state == NULL)
         return;
-    uint64_t asked = atomic_load(&state->asked_ns), now = now_ns(); /* in this order: never less */
+    uint64_t asked = atomic_load(&state->asked_ns),
+             now = clock_monotonic_ns(); /* in this order: never less */
     if (now - asked < PROCESSES_INTERVAL_NS || !atomic_compare_exchange_strong(&state->asked_ns, &asked, now))
         return;
     if (!nvml_open())

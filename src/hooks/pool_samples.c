@@ -4,8 +4,8 @@
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "hooks/ask.h"
 #include "preload/recorder.h"
 
@@ -28,13 +28,6 @@ static struct watched watched[WATCHED_MAX];
 static _Atomic int watched_count; /* entries ever used */
 static _Atomic uint64_t current_due_ns[DEVICES_MAX];
 static _Atomic(CUmemoryPool) current_pools[DEVICES_MAX];
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static bool ask_about(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t *value)
 {
@@ -118,7 +111,7 @@ void pool_samples_watch(CUmemoryPool pool, int device)
     struct watched *entry = find(pool);
     if (pool == NULL || (entry == NULL && (entry = add(pool, device)) == NULL))
         return;
-    visit_if_due(entry, now_ns());
+    visit_if_due(entry, clock_monotonic_ns());
 }
 
 void pool_samples_watch_current(int device)
@@ -126,7 +119,7 @@ void pool_samples_watch_current(int device)
     CUmemoryPool pool = NULL;
     if (device < 0 || device >= DEVICES_MAX)
         return;
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     if (now >= atomic_load_explicit(&current_due_ns[device], memory_order_relaxed)) {
         if (ask_cuDeviceGetMemPool(&pool, device) != CUDA_SUCCESS)
             return;
@@ -169,7 +162,7 @@ void pool_samples_forget_all(void)
 void pool_samples_catch_up(void)
 {
     int count = atomic_load_explicit(&watched_count, memory_order_acquire);
-    uint64_t now = count == 0 ? 0 : now_ns();
+    uint64_t now = count == 0 ? 0 : clock_monotonic_ns();
     for (int i = 0; i < count && i < WATCHED_MAX; i++)
         visit_if_due(&watched[i], now);
 }

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "preload/learn.h"
 #include "preload/marks.h"
 #include "preload/program_phases.h"
@@ -35,9 +35,7 @@ void preload_unlock(void)
 
 uint64_t preload_now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t ns = clock_monotonic_ns();
     return ns > preload.process.start_monotonic_ns ? ns - preload.process.start_monotonic_ns : 0;
 }
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "symbols/symbols.h"
 #include "trace/follow.h"
 
@@ -114,13 +114,6 @@ void live_add_all(struct live *live)
     live_find_all(add_found, live);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static bool reach(struct before **start, uint32_t *room, uint32_t count)
 {
     if (count <= *room)
@@ -178,7 +171,7 @@ static bool look(struct live_process *process)
 {
     char error[512];
     bool anew, is_first = process->looked_ns == 0;
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     if (process->problem)
         return true;
     if (!is_first && !remember(process))

@@ -1,28 +1,21 @@
 /* The line that says how far the work is; see progress.h. */
 #include "progress.h"
 
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/output.h"
 
 #define SECOND   UINT64_C(1000000000)
 #define PATIENCE (2 * SECOND)
 #define BETWEEN  (SECOND / 5)
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
 void progress_begin(struct progress *progress, const char *what, uint64_t total, const char *unit)
 {
     *progress =
         (struct progress){.what = what, .unit = unit, .total = total, .is_terminal = isatty(STDERR_FILENO)};
     if (progress->is_terminal)
-        progress->begun_ns = now_ns();
+        progress->begun_ns = clock_monotonic_ns();
 }
 
 #define CLEAR_LINE "\r\x1b[K"
@@ -31,7 +24,7 @@ void progress_tell(struct progress *progress, uint64_t done)
 {
     if (!progress->is_terminal)
         return;
-    uint64_t now = now_ns();
+    uint64_t now = clock_monotonic_ns();
     if (now - progress->begun_ns < PATIENCE || now - progress->shown_ns < BETWEEN)
         return;
     struct output out;

@@ -1,10 +1,10 @@
 /* top on a terminal: the same rows, refreshed, sorted and scrolled by keys. */
 #include <locale.h>
 #include <string.h>
-#include <time.h>
 
 #include <ncurses.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "command.h"
 #include "top.h"
@@ -96,13 +96,6 @@ static void take_key(struct top *top, struct screen *screen, int key)
         screen->first = top->live.site_count > 0 ? top->live.site_count - 1 : 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 int top_run_screen(struct top *top)
 {
     struct screen screen = {0};
@@ -116,9 +109,9 @@ int top_run_screen(struct top *top)
     noecho();
     keypad(stdscr, TRUE);
     curs_set(0);
-    uint64_t looked_ns = now_ns();
+    uint64_t looked_ns = clock_monotonic_ns();
     while (!screen.ends && good) {
-        uint64_t since_ns = now_ns() - looked_ns;
+        uint64_t since_ns = clock_monotonic_ns() - looked_ns;
         timeout(since_ns < top->interval_ns ? (int)((top->interval_ns - since_ns) / 1000000) : 0);
         draw_all(top, screen.first, screen.is_stopped);
         int key = getch();
@@ -127,7 +120,7 @@ int top_run_screen(struct top *top)
             live_sort(&top->live);
         } else {
             good = screen.is_stopped || live_look(&top->live);
-            looked_ns = now_ns();
+            looked_ns = clock_monotonic_ns();
         }
     }
     endwin();
