@@ -28,13 +28,17 @@ static void write_pinners(struct json *json, const struct report *report, const 
 {
     emit_open(json, "pinners", '[');
     for (size_t i = 0; i < layout->pinner_count; i++)
-        emit_u64(json, NULL, report->site_of_catalog[layout->pinners[i].site]);
+        if (report->site_of_catalog[layout->pinners[i].site] != REPORT_NONE)
+            emit_u64(json, NULL, report->site_of_catalog[layout->pinners[i].site]);
     emit_close(json, ']');
     emit_open(json, "pinned", '[');
     for (size_t i = 0; i < layout->pinner_count; i++) {
         const struct layout_pinner *pinner = &layout->pinners[i];
+        uint32_t site = report->site_of_catalog[pinner->site];
+        if (site == REPORT_NONE)
+            continue;
         emit_open(json, NULL, '{');
-        emit_u64(json, "site", report->site_of_catalog[pinner->site]);
+        emit_u64(json, "site", site);
         emit_u64(json, "stranded_bytes", pinner->stranded_bytes);
         emit_u64(json, "pieces", pinner->pieces);
         emit_u64(json, "blocks", pinner->blocks);

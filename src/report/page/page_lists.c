@@ -241,8 +241,11 @@ static void mark_lines(const struct line_list *list, size_t most, bool *named)
 static void mark_pinners(const struct report *report, const struct layout *layouts, size_t count, bool *named)
 {
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < layouts[i].pinner_count; k++)
-            named[report->site_of_catalog[layouts[i].pinners[k].site]] = true;
+        for (size_t k = 0; k < layouts[i].pinner_count; k++) {
+            uint32_t site = report->site_of_catalog[layouts[i].pinners[k].site];
+            if (site != REPORT_NONE) /* a damaged recording can name a site without figures */
+                named[site] = true;
+        }
 }
 
 static void mark_peaks(const struct peak *peaks, size_t count, bool *named)
