@@ -42,7 +42,10 @@ static bool drain(int fd, char *text, size_t bytes)
     text[0] = 0;
     for (;;) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
-        if (time(NULL) > deadline || (poll(&wait, 1, CAPTURE_SECONDS * 1000) <= 0 && errno != EINTR))
+        int ready = time(NULL) > deadline ? 0 : poll(&wait, 1, CAPTURE_SECONDS * 1000);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
             return false;
         bool has_room = used + 1 < bytes;
         ssize_t got = read(fd, has_room ? text + used : rest, has_room ? bytes - 1 - used : sizeof(rest));

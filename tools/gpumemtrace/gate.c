@@ -129,12 +129,23 @@ struct measured {
     size_t rows;
 };
 
+static uint64_t whole_bytes(double bytes)
+{
+    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
+}
+
+/* Stops at the largest number, which nothing is over. */
+static uint64_t sum(uint64_t left, uint64_t right)
+{
+    return left <= UINT64_MAX - right ? left + right : UINT64_MAX;
+}
+
 static uint64_t allowed(const struct gate *gate, const struct measured *measured)
 {
     if (!gate->relative)
-        return (uint64_t)gate->amount;
+        return whole_bytes(gate->amount);
     double more = gate->percent ? (double)measured->high * gate->amount / 100 : gate->amount;
-    return measured->high + (measured->high - measured->low) + (uint64_t)more;
+    return sum(sum(measured->high, measured->high - measured->low), whole_bytes(more));
 }
 
 static bool is_over(const struct gate *gate, const struct measured *measured)
