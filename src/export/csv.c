@@ -40,7 +40,7 @@ static void write_stack(const struct report *report, const struct report_site *s
 {
     char text[STACK_TEXT_MAX], name[EXPORT_NAME_MAX];
     size_t count = 0, used = 0;
-    const struct named_frame *const *frames = site->stack ? report_stack(report, site->stack, &count) : NULL;
+    const struct named_frame *const *frames = report_stack(report, site->stack, &count);
     text[0] = 0;
     for (size_t i = count; i-- > 0;) {
         const struct named_frame *frame = frames[i];

@@ -9,7 +9,7 @@
 #include "report/words.h"
 
 const struct export_format export_formats[] = {
-#define AS_ROW(name, summary, binary, write) {name, summary, binary, write},
+#define AS_ROW(name, binary, write) {name, binary, write},
     EXPORT_FORMATS(AS_ROW)
 #undef AS_ROW
 };

@@ -34,7 +34,7 @@ struct export_request {
 };
 
 struct export_format {
-    const char *name, *summary;
+    const char *name;
     bool binary; /* nothing for a terminal */
     /* 0, or -1 with a sentence in `error`. What cannot be written is told by the output. */
     int (*write)(const struct export_request *request, struct output *out, char *error, size_t error_bytes);

@@ -24,7 +24,7 @@ static void write_stack(const struct report *report, const struct report_site *s
 {
     char text[EXPORT_NAME_MAX], space[EXPORT_SPACE_MAX];
     size_t count = 0;
-    const struct named_frame *const *frames = site->stack ? report_stack(report, site->stack, &count) : NULL;
+    const struct named_frame *const *frames = report_stack(report, site->stack, &count);
     write_frame(out, export_space_name(site->key->space, site->key->device, space));
     for (size_t i = count; i-- > 0;) {
         output_text(out, ";");

@@ -135,10 +135,8 @@ static int by_label(const void *left, const void *right, void *arg)
 
 static uint64_t growth_of(const struct report *report, uint32_t site)
 {
-    for (size_t i = 0; i < report->growing_count; i++)
-        if (report->growing[i].site == site)
-            return (uint64_t)(report->growing[i].growth.bytes_per_second + 0.5);
-    return 0;
+    const struct growing *growing = report->sites[site].grows ? report_growing(report, site) : NULL;
+    return growing ? (uint64_t)(growing->growth.bytes_per_second + 0.5) : 0;
 }
 
 static struct place *collect(const struct report *report, struct arena *arena, size_t *count)
@@ -151,7 +149,7 @@ static struct place *collect(const struct report *report, struct arena *arena, s
         struct place place = {.site = i,
                               .live_bytes = site->figures.totals.live_bytes,
                               .peak_bytes = site->figures.bytes_at_peak,
-                              .growth = site->grows ? growth_of(report, i) : 0};
+                              .growth = growth_of(report, i)};
         if (place.live_bytes == 0 && place.peak_bytes == 0)
             continue;
         report_site_title(report, i, TITLE_FUNCTION, place.title, sizeof(place.title));

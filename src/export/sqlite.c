@@ -127,14 +127,11 @@ static void write_spaces(struct database *database)
 static void put_growth(struct database *database, uint32_t site)
 {
     const struct report *report = database->report;
-    for (size_t i = 0; i < report->growing_count; i++) {
-        if (report->growing[i].site == site) {
-            sqlite3_bind_double(database->insert, ++database->column,
-                                report->growing[i].growth.bytes_per_second);
-            return;
-        }
-    }
-    put_text(database, NULL);
+    const struct growing *growing = report->sites[site].grows ? report_growing(report, site) : NULL;
+    if (growing)
+        sqlite3_bind_double(database->insert, ++database->column, growing->growth.bytes_per_second);
+    else
+        put_text(database, NULL);
 }
 
 static void write_sites(struct database *database)
@@ -173,8 +170,7 @@ static void write_frames(struct database *database)
     prepare(database, "frames", 9);
     for (uint32_t i = 0; i < report->site_count; i++) {
         size_t count = 0;
-        const struct named_frame *const *frames =
-            report->sites[i].stack ? report_stack(report, report->sites[i].stack, &count) : NULL;
+        const struct named_frame *const *frames = report_stack(report, report->sites[i].stack, &count);
         for (size_t k = 0; k < count; k++) {
             bool native = frames[k]->kind == FRAME_NATIVE;
             put(database, i);

@@ -60,8 +60,7 @@ static void write_frames(struct snapshot *snapshot, uint32_t site)
         pickle_again(&snapshot->pickle, snapshot->frames_of[site] - 1);
         return;
     }
-    const struct named_frame *const *frames =
-        listed->stack ? report_stack(report, listed->stack, &count) : NULL;
+    const struct named_frame *const *frames = report_stack(report, listed->stack, &count);
     pickle_open_list(&snapshot->pickle);
     for (size_t i = 0; i < count; i++)
         write_frame(snapshot, frames[i]);

@@ -10,10 +10,7 @@
 static bool free_on(const struct report *report, int device, uint64_t *free_bytes)
 {
     const struct ledger *ledger = report->input->ledger;
-    uint64_t tracked = 0;
-    for (size_t i = 0; i < report->space_count; i++)
-        if (report->spaces[i]->kind == SPACE_DEVICE && report->spaces[i]->device == device)
-            tracked = report->spaces[i]->totals.live_bytes;
+    uint64_t tracked = ledger_live_on(ledger, device);
     for (size_t i = 0; i < ledger_memory_count(ledger); i++) {
         const struct memory_sample *sample = ledger_memory(ledger, i);
         if (sample->device != device || sample->total_bytes == 0)
@@ -165,4 +162,12 @@ bool report_build_growth(struct report *report)
                       NULL) &&
            sort_items(report->growing_lines, report->growing_line_count, sizeof *report->growing_lines,
                       compare_growing, NULL);
+}
+
+const struct growing *report_growing(const struct report *report, uint32_t site)
+{
+    for (size_t i = 0; i < report->growing_count; i++)
+        if (report->growing[i].site == site)
+            return &report->growing[i];
+    return NULL;
 }

@@ -20,10 +20,11 @@ static void write_start_time(struct json *json, uint64_t realtime_ns)
     emit_string(json, "start_time", words.text);
 }
 
+const char *const process_end_names[] = {
+    [PROCESS_EXITED] = "exited", [PROCESS_KILLED] = "killed", [PROCESS_RUNNING] = "running"};
+
 void json_process(struct json *json, const struct report *report)
 {
-    static const char *const ends[] = {
-        [PROCESS_EXITED] = "exited", [PROCESS_KILLED] = "killed", [PROCESS_RUNNING] = "running"};
     const struct process_info *process = report->input->process;
     emit_open(json, "process", '{');
     emit_u64(json, "pid", process->pid);
@@ -37,7 +38,7 @@ void json_process(struct json *json, const struct report *report)
     emit_ordinal(json, "rank", process->rank);
     write_start_time(json, process->start_realtime_ns);
     emit_u64(json, "duration_ns", process->duration_ns);
-    emit_string(json, "end", ends[process->end]);
+    emit_string(json, "end", process_end_names[process->end]);
     emit_bool(json, "complete", process->complete);
     emit_close(json, '}');
 }

@@ -5,6 +5,9 @@
 #include "report/json_emit.h"
 #include "report/model.h"
 
+/* By enum process_end, in this and every other output for programs. */
+extern const char *const process_end_names[];
+
 void json_process(struct json *json, const struct report *report);
 void json_counters(struct json *json, const struct report *report);
 void json_totals(struct json *json, const struct totals *totals);

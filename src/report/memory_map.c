@@ -12,11 +12,6 @@
 /* NVML's figures and the driver's, asked for one after the other. */
 #define SAME_MOMENT_NS UINT64_C(1000000000)
 
-static uint64_t tracked_on(const struct report *report, int device)
-{
-    return ledger_live_on(report->input->ledger, device);
-}
-
 static bool allocated_since(const struct report *report, int device, uint64_t time_ns)
 {
     for (size_t i = 0; i < report->site_count; i++) {
@@ -50,7 +45,7 @@ static bool others_known(const struct device_figures *figures)
            figures->processes_ns + SAME_MOMENT_NS >= figures->latest.time_ns;
 }
 
-/* Takes a part from what is left; false where there is less left. */
+/* Takes a part from what is left, or as much of it as there is. */
 static void take(struct device_memory *row, uint64_t *left, uint64_t *part)
 {
     row->was_cut |= *part > *left;
@@ -79,7 +74,7 @@ static void fill(const struct report *report, struct device_memory *row)
     const struct device_figures *figures = row->figures;
     const struct memory_sample *sample = row->sample;
     uint64_t used = less(sample->total_bytes, sample->free_bytes);
-    row->tracked_bytes = tracked_on(report, figures->device);
+    row->tracked_bytes = ledger_live_on(report->input->ledger, figures->device);
     row->context_known = figures->contexts.basis != BASIS_UNKNOWN;
     row->context_bytes = figures->contexts.bytes;
     row->code_known = figures->code.basis != BASIS_UNKNOWN;

@@ -289,6 +289,9 @@ struct report {
 REPORT_SECTIONS(AS_PROTOTYPE)
 #undef AS_PROTOTYPE
 
+/* growth.c: how a site grows; NULL where it does not. */
+const struct growing *report_growing(const struct report *report, uint32_t site);
+
 /* names.c: the frames of a stack under all their names, innermost first. Good until the next call. */
 const struct named_frame *const *report_stack(const struct report *report, const struct stack *stack,
                                               size_t *count);

@@ -29,6 +29,8 @@ struct compared {
     bool suppressed;
 };
 
+#define BASELINES_MAX 64 /* runs before */
+
 struct comparison {
     size_t before_count;
     size_t space_count, place_count;

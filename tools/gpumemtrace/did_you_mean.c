@@ -45,7 +45,7 @@ const char *did_you_mean(const char *before, const char *word, const char *const
             least = changes;
         }
     }
-    /* Beyond a third of its letters it is another word. */
+    /* Beyond a quarter of its letters, and one, it is another word. */
     if (!nearest || least > 1 + strlen(nearest) / 4)
         return "";
     snprintf(text, sizeof(text), "; did you mean '%s%s'?", before, nearest);

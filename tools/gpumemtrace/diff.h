@@ -6,8 +6,6 @@
 #include "comparison.h"
 #include "gate.h"
 
-#define BASELINES_MAX 64
-
 struct diff {
     size_t before_count;
     const char *before_paths[BASELINES_MAX], *after_path;

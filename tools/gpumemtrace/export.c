@@ -16,7 +16,7 @@
 enum { OPTION_LAYER = OPTION_LONG_ONLY, OPTION_VALUE };
 
 static const struct option_row options[] = {
-    {'f', "format", "FORMAT", "one of the formats below"},
+    {'f', "format", "FORMAT", "one of the formats above"},
     {'o', "output", "FILE", "write to FILE instead of standard output"},
     {OPTION_VALUE, "value", "VALUE", "what weighs a stack: peak (the default), live, allocated or allocs"},
     {OPTION_LAYER, "layer", "LAYER",

@@ -1,7 +1,7 @@
 /*
  * How figures are spread over the members of a job, and which member is unlike the others: its distance from
  * the median is more than a twentieth of it, more than a MiB, and more than six times the middle distance of
- * all. Where a quarter or more would be odd, none is: that is two kinds of members.
+ * all. Where more than one, and a quarter or more, would be odd, none is: that is two kinds of members.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -14,9 +14,9 @@
 #include "gpumemtrace/trace.h"
 #include "progress.h"
 #include "symbol_options.h"
+#include "report_file.h"
 
-#define TOP_DEFAULT   20
-#define REPORT_SUFFIX ".json"
+#define TOP_DEFAULT 20
 
 enum { OPTION_JSON = OPTION_LONG_ONLY };
 
@@ -38,19 +38,12 @@ static void out_of_memory(void)
     exit(STATUS_UNUSABLE);
 }
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t length = strlen(path), tail = strlen(suffix);
-    return length > tail && strcmp(path + length - tail, suffix) == 0;
-}
-
 /* Takes the path. Of a recording with a report beside it the report is taken: it is the shorter way. */
 static void add_file(struct files *files, char *path)
 {
     char *report = NULL;
-    if (path && has_suffix(path, TRACE_SUFFIX) &&
-        asprintf(&report, "%.*s" REPORT_SUFFIX, (int)(strlen(path) - strlen(TRACE_SUFFIX)), path) < 0)
-        report = NULL;
+    if (path && has_suffix(path, TRACE_SUFFIX))
+        report = report_file_beside(path, REPORT_SUFFIX);
     if (report && access(report, R_OK) == 0) {
         free(path);
         path = report;

@@ -11,6 +11,12 @@
 #include "command.h"
 #include "gpumemtrace/trace.h"
 
+bool has_suffix(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length > tail && strcmp(path + length - tail, suffix) == 0;
+}
+
 char *report_file_beside(const char *recording, const char *suffix)
 {
     char *path;

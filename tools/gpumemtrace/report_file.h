@@ -4,6 +4,10 @@
 
 #include "rendering.h"
 
+#define REPORT_SUFFIX ".json"
+
+/* Whether a name ends so, and is more than that. */
+bool has_suffix(const char *path, const char *suffix);
 /* "stem.gmt" gives "stem.txt"; for free(). NULL when there is no memory. */
 char *report_file_beside(const char *recording, const char *suffix);
 

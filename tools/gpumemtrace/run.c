@@ -213,8 +213,8 @@ static void take_option(const struct command *command, int id, const char *value
     request->html |= id == OPTION_HTML;
     if (id == OPTION_FAIL_ON)
         gates_add(&outcome->gates, command, value);
-    if (id == OPTION_BASELINE && outcome->baseline_count == GATES_MAX)
-        usage_error(command, "more than %d baselines", GATES_MAX);
+    if (id == OPTION_BASELINE && outcome->baseline_count == BASELINES_MAX)
+        usage_error(command, "more than %d baselines", BASELINES_MAX);
     if (id == OPTION_BASELINE)
         outcome->baselines[outcome->baseline_count++] = value;
     if (id == OPTION_BASELINE && access(value, R_OK) != 0) {

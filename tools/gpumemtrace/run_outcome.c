@@ -11,6 +11,7 @@
 #include "command.h"
 #include "diff_words.h"
 #include "gpumemtrace/trace.h"
+#include "report_file.h"
 
 /* One line of code: sites with one title, together. */
 struct line {
@@ -32,8 +33,12 @@ static struct line *sum_lines(const struct saved_report *report, const char *lay
     *count = 0;
     for (size_t i = 0; lines && i < report->site_count; i++) {
         const struct saved_site *site = &report->sites[i];
-        if (strcmp(site->layer, layer) == 0)
-            lines[used++] = (struct line){site->title ? site->title : site->api, site->figures};
+        if (strcmp(site->layer, layer) != 0)
+            continue;
+        struct line *line = &lines[used++];
+        *line = (struct line){site->title ? site->title : site->api, site->figures};
+        if (line->figures.leaked_bytes == 0) /* none left, or suppressed */
+            line->figures.live_blocks = 0;
     }
     if (used > 0)
         qsort(lines, used, sizeof(*lines), by_title);
@@ -184,10 +189,8 @@ static void speak_of(struct run_outcome *outcome, const struct saved_report *rep
 /* The report is the one that the library wrote, where it did: the recording may be long. */
 static int load(struct saved_report *report, const char *recording, char *error, size_t error_bytes)
 {
-    char *json;
-    int stem = (int)(strlen(recording) - strlen(TRACE_SUFFIX)), result = -1;
-    if (asprintf(&json, "%.*s.json", stem, recording) < 0)
-        json = NULL;
+    char *json = report_file_beside(recording, REPORT_SUFFIX);
+    int result = -1;
     if (json && access(json, R_OK) == 0)
         result = saved_report_load(report, json, NULL, error, error_bytes);
     free(json);

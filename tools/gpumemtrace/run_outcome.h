@@ -12,7 +12,7 @@ struct run_outcome {
     /* Given: */
     struct gates gates;
     size_t baseline_count;
-    const char *baselines[GATES_MAX];
+    const char *baselines[BASELINES_MAX];
     const char *folder; /* where the run began, and names are relative to; NULL: unknown */
     const char *names;  /* what the recordings of all processes match, as a shell has it */
     /* Found: */

@@ -3,6 +3,7 @@
 
 #include "report/json_emit.h"
 #include "top.h"
+#include "report/json_parts.h"
 
 static void emit_rate(struct json *json, const char *key, double value)
 {
@@ -28,8 +29,6 @@ static void write_space(struct json *json, const struct live_space *space)
 
 static void write_process(struct json *json, const struct live *live, const struct live_process *of)
 {
-    static const char *const ends[] = {
-        [PROCESS_EXITED] = "exited", [PROCESS_KILLED] = "killed", [PROCESS_RUNNING] = "running"};
     const struct process_info *process = live_info(of);
     emit_open(json, NULL, '{');
     emit_string(json, "path", live_path(of));
@@ -38,7 +37,7 @@ static void write_process(struct json *json, const struct live *live, const stru
         emit_u64(json, "pid", process->pid);
         emit_ordinal(json, "rank", process->rank);
         emit_string(json, "exe", process->exe);
-        emit_string(json, "end", ends[process->end]);
+        emit_string(json, "end", process_end_names[process->end]);
         emit_u64(json, "duration_ns", process->duration_ns);
         emit_u64(json, "ooms", live_report(of)->oom_count);
         emit_open(json, "spaces", '[');

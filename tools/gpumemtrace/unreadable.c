@@ -8,12 +8,7 @@
 
 #include "command.h"
 #include "gpumemtrace/trace.h"
-
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t length = strlen(path), tail = strlen(suffix);
-    return length > tail && strcmp(path + length - tail, suffix) == 0;
-}
+#include "report_file.h"
 
 /* The newest recording in the folder that the path names; false when there is none. */
 static bool newest_recording(const char *path, char name[NAME_MAX + 1])
