@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import time
@@ -60,6 +61,7 @@ class Browser:
     def take(self):
         """The next message: an answer, or an event of which only complaints are kept."""
         while b"\0" not in self.rest:
+            assert select.select([self.read], [], [], PATIENCE)[0], "the browser is silent"
             got = os.read(self.read, 1 << 20)
             assert got, "the browser ended"
             self.rest += got

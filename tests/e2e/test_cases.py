@@ -114,6 +114,7 @@ def test_checkpoint_and_model_on_the_device_at_once(gmt):
     done = play(gmt, "double_model_on_load")
     (peak,) = done.report["peaks"]
     assert peak["bytes"] == 2 * 12 * 20 * MIB
+    assert len(peak["falls"]) == 2
     for fall, target in zip(peak["falls"], [480 * 9 // 10 * MIB, 480 * 3 // 4 * MIB]):
         assert fall["target_bytes"] == target and fall["enough"] and fall["exact"]
         assert (fall["peak_bytes"], len(fall["lines"])) == ((240 + 60) * MIB, 1)

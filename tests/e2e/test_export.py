@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 import stand_in
-from conftest import PROGRAMS, ROOT
+from conftest import PROGRAMS, ROOT, TOOL, Gpumemtrace
 
 MIB = 1 << 20
 FORMATS = ["folded", "speedscope", "pprof", "perfetto", "torch", "csv", "sqlite", "openmetrics"]
@@ -57,8 +57,7 @@ ODD_NAME = 'pro;g "r", <a>\\\n.py'
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     """Of a program whose file has all the signs in its name that some format must escape."""
-    import conftest
-    gmt = conftest.Gpumemtrace(tmp_path_factory.mktemp("export"))
+    gmt = Gpumemtrace(tmp_path_factory.mktemp("export"))
     script = gmt.folder / ODD_NAME
     script.write_text(SOURCE.format(programs=str(PROGRAMS), python=str(ROOT / "python")))
     done = gmt.run("/usr/bin/python3", script, env={"SIMGPU_DEVICES": 2})
@@ -67,8 +66,7 @@ def recording(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def torch_recording(tmp_path_factory):
-    import conftest
-    gmt = conftest.Gpumemtrace(tmp_path_factory.mktemp("torch"))
+    gmt = Gpumemtrace(tmp_path_factory.mktemp("torch"))
     source = """
         from caching import Allocator
         MIB = 1 << 20
@@ -241,7 +239,7 @@ def test_perfetto_trace_follows_the_format(gmt, recording, report):
     assert any(name.endswith("in pass_through") for name in shown)
 
 
-def test_a_trace_of_many_events_is_bounded_and_keeps_its_extremes(gmt, compiled):
+def test_a_trace_of_many_events_is_bounded_and_keeps_its_extremes(gmt):
     """150,000 events, of which one short moment is the peak."""
     source = """
         import cuda
@@ -423,7 +421,6 @@ def test_equal_recordings_give_equal_files(gmt, recording, name):
     first = export(gmt, recording, name)
     assert first == export(gmt, recording, name)
     with open(gmt.folder / "piped", "wb") as pipe:
-        from conftest import TOOL
         subprocess.run([TOOL, "export", "-f", name, recording], stdout=pipe, check=True, env=gmt.environment(traced=False))
     assert (gmt.folder / "piped").read_bytes() == first
     assert sorted(path.name for path in gmt.folder.glob("out*")) == [f"out.{name}"]

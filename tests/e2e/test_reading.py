@@ -28,16 +28,22 @@ def settings(words, folder):
     return found
 
 
+# A machine can be too busy for a few dozen turns to be even, and then nothing is told of growth.
+TRIES = 5
+
+
 @pytest.mark.parametrize("program", sorted({program for program, _, _ in EXAMPLES}))
 def test_examples_are_what_the_program_prints(gmt, program, tmp_path):
     examples = [(words, text) for name, words, text in EXAMPLES if name == program]
-    done = gmt.run(sys.executable, ROOT / program, env={
-        "PYTHONPATH": f"{PROGRAMS}:{ROOT / 'python'}", **stand_in.environment(), **settings(examples[0][0], tmp_path)})
+    asks_for_growth = any("RATE" in line for _, text in examples for line in plain(text))
+    for _ in range(TRIES):
+        done = gmt.run(sys.executable, ROOT / program, env={
+            "PYTHONPATH": f"{PROGRAMS}:{ROOT / 'python'}", **stand_in.environment(), **settings(examples[0][0], tmp_path)})
+        if done.report["growth"] or not asks_for_growth:
+            break
     printed = plain(done.text)
     for _, text in examples:
         wanted = plain(text)
-        if not done.report["growth"] and any("RATE" in line for line in wanted):
-            continue  # on a machine too busy for the turns to be even
         starts = [at for at, line in enumerate(printed) if line == wanted[0]]
         assert any(printed[at:at + len(wanted)] == wanted for at in starts), \
             "\n".join(["wanted:", *wanted, "", "printed:", *printed])
