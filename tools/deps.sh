@@ -55,6 +55,7 @@ lint   clang-tidy      command clang-tidy
 lint   cppcheck        command cppcheck
 ci     golang-go       command go
 ci     mandoc          command mandoc
+ci     groff-base      command groff
 ci     zsh             command zsh
 ci     fish            command fish
 ROWS

@@ -17,6 +17,7 @@ INSTALL     ?= install
 # What writes the manual pages and completions: when cross-compiling, one that runs here.
 TOOL        ?= $(BUILD)/gpumemtrace
 
+MANUAL_PAGES   := $(patsubst docs/man/%.in,%,$(wildcard docs/man/*.in))
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
 
 # Made each time: what it says depends on the variables of this very call.
@@ -26,20 +27,28 @@ $(BUILD)/gpumemtrace.pc: tools/gpumemtrace.pc.in
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' $< >$@
 
-# From the tool's own tables, so that they say what --help says.
+# From the tool's own tables, so that they say what --help says; and from docs/man, where no table has it.
 .PHONY: $(BUILD)/share
 $(BUILD)/share: cli
 	@rm -rf $@ && mkdir -p $@
 	$(TOOL) help-man >$@/gpumemtrace.1
 	for name in $$($(TOOL) help-man --list); do $(TOOL) help-man $$name >$@/gpumemtrace-$$name.1 || exit 1; done
+	$(TOOL) help-man --environment >$@/environment
+	for page in $(MANUAL_PAGES); do \
+		sed -e '/^@variables@$$/{r $@/environment' -e 'd}' -e 's|@version@|$(VERSION)|' \
+			-e 's|@libdir@|$(subst -,\\-,$(libdir))|' -e 's|@pythondir@|$(subst -,\\-,$(pythondir))|' \
+			docs/man/$$page.in >$@/$$page || exit 1; done
 	for shell in bash zsh fish; do $(TOOL) completion $$shell >$@/$$shell || exit 1; done
 
 .PHONY: install uninstall
 install: all $(BUILD)/gpumemtrace.pc $(BUILD)/share
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/gpumemtrace \
-		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(bashdir) \
+		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 \
+		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(bashdir) \
 		$(DESTDIR)$(zshdir) $(DESTDIR)$(fishdir)
 	$(INSTALL) -m 644 $(BUILD)/share/*.1 $(DESTDIR)$(mandir)/man1
+	$(INSTALL) -m 644 $(BUILD)/share/*.5 $(DESTDIR)$(mandir)/man5
+	$(INSTALL) -m 644 $(BUILD)/share/*.7 $(DESTDIR)$(mandir)/man7
 	$(INSTALL) -m 644 $(BUILD)/share/bash $(DESTDIR)$(bashdir)/gpumemtrace
 	$(INSTALL) -m 644 $(BUILD)/share/zsh $(DESTDIR)$(zshdir)/_gpumemtrace
 	$(INSTALL) -m 644 $(BUILD)/share/fish $(DESTDIR)$(fishdir)/gpumemtrace.fish
@@ -56,5 +65,6 @@ uninstall:
 		$(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS))
 	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE) $(DESTDIR)$(pythondir)/gpumemtrace.py
 	rm -f $(DESTDIR)$(mandir)/man1/gpumemtrace.1 $(DESTDIR)$(mandir)/man1/gpumemtrace-*.1 \
+		$(foreach page,$(MANUAL_PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(page)))/$(page)) \
 		$(DESTDIR)$(bashdir)/gpumemtrace $(DESTDIR)$(zshdir)/_gpumemtrace $(DESTDIR)$(fishdir)/gpumemtrace.fish
 	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)

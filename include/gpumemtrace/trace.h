@@ -73,15 +73,16 @@ struct trace_header {
  *            most TRACE_FRAMES_MAX
  *   SITE     u stack + 1 (0: none), u api, u family, u space, u device + 1 (0: none; below 257)
  *   PROCESS  u n, at most TRACE_FRAMES_MAX, n string ids: exe, host, rank (empty: none), then the arguments
- *   NOTE     u string                   a sentence for the report's notes; at most TRACE_NOTES_MAX different
- * ones CHECKPOINT  u time in ns            of the newest event before; before any event and any STATE STATE
- * u kind, u n, n values u    part of a checkpoint, before any event; see src/ledger/state.h
+ *   NOTE     u string                a sentence for the report's notes; at most TRACE_NOTES_MAX of them
+ *   CHECKPOINT  u time in ns         of the newest event before; stands before any event and any STATE
+ *   STATE    u kind, u n, n values u part of a checkpoint, before any event; see src/ledger/state.h
  *
  * An event is its tag, s (time in ns - the previous event's), and then those of its fields that its row
  * names, in this order: SITE u, KEY: u key space, s (number - the previous key's number in that key space);
  * SIZE u, CONTEXT u, BORN u, ERROR u, FREE_BYTES u, TOTAL_BYTES u, DEVICE u, NAME u (a string), RANGE u,
  * COUNT u, DETAIL u.
- * ERROR and DEVICE are ints in 32 bits of two's complement.
+ * ERROR and DEVICE are ints in 32 bits of two's complement. Each generation's first event, and its first key
+ * of a key space, have 0 before them.
  */
 enum trace_tag {
     TRACE_STRING = 1,

@@ -1,5 +1,5 @@
-/* Reads GPUMEMTRACE_* (config.h). One row a variable; every parser says yes or no and leaves the default on
- * no. */
+/* Reads GPUMEMTRACE_* (config.h), by the rows of variables.h. Every parser says yes or no and leaves the
+ * default on no. */
 #include "preload/config.h"
 
 #include <stdarg.h>
@@ -8,9 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "preload/variables.h"
+
 #define MAX_TRACE_DEFAULT ((uint64_t)1 << 30)
 #define MAX_TRACE_MIN     ((uint64_t)2 << 20)
-#define OUTPUT_DEFAULT    "gpumemtrace.%p"
 /* Bytes of a value that a complaint shows: so many that a complaint about each variable fits. */
 #define COMPLAINT_VALUE_MAX 48
 #define RANK_DIGITS_MAX     9 /* an int holds them */
@@ -200,16 +201,9 @@ static const struct {
     bool (*set)(struct config *, const char *);
     const char *wanted, *otherwise;
 } variables[] = {
-    {"GPUMEMTRACE_DISABLE", set_disabled, "", ""},
-    {"GPUMEMTRACE_QUIET", set_quiet, "", ""},
-    {"GPUMEMTRACE_NVML", set_nvml, "", ""},
-    {"GPUMEMTRACE_REPORT", set_report, "none or a list of text and json", "text,json"},
-    {"GPUMEMTRACE_STACKS", set_stacks, "mixed, python, native or none", "mixed"},
-    {"GPUMEMTRACE_DEPTH", set_depth, "a number from 1 to 1024", "64"},
-    {"GPUMEMTRACE_MAX_TRACE", set_max_trace, "a size of at least 2M, such as 512M or 4G", "1G"},
-    {"GPUMEMTRACE_OUTPUT", set_output, "a file name with %p, %h, %r, %e or %% in it", OUTPUT_DEFAULT},
-    {"GPUMEMTRACE_SUPPRESSIONS", set_suppressions, "a file's name", "none"},
-    {"GPUMEMTRACE_SESSION", set_session, "a short name", "none"},
+#define AS_ROW(name, field, wanted, otherwise, meaning) {name, set_##field, wanted, otherwise},
+    CONFIG_VARIABLES(AS_ROW)
+#undef AS_ROW
 };
 
 static void read_rank(struct config *config)

@@ -39,8 +39,11 @@ def test_manual_pages_are_rendered_without_a_complaint(gmt, tmp_path, command):
 
 
 def test_the_manual_names_every_variable_that_the_library_reads(gmt):
-    read = set(re.findall(r'^\s*\{"(GPUMEMTRACE_\w+)"', (ROOT / "src/preload/config.c").read_text(), re.M))
-    assert set(re.findall(r"^\.B (GPUMEMTRACE_\w+)", gmt.tool("help-man").stdout, re.M)) == read - {"GPUMEMTRACE_SESSION"}
+    source = (ROOT / "src/preload/variables.h").read_text()
+    read = set(re.findall(r'X\("(GPUMEMTRACE_\w+)"', source)) - {"GPUMEMTRACE_SESSION"}
+    assert "GPUMEMTRACE_OUTPUT" in read
+    assert set(re.findall(r"^\.BR (GPUMEMTRACE_\w+)", gmt.tool("help-man").stdout, re.M)) == read
+    assert set(re.findall(r"^\.BR (GPUMEMTRACE_\w+)", gmt.tool("help-man", "--environment").stdout, re.M)) == read
 
 
 def script(gmt, shell):

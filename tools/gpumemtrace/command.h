@@ -42,7 +42,8 @@ extern const struct command run_command, report_command, diff_command, merge_com
 
 /* All of them. */
 const struct command *const *command_list(size_t *count);
-/* Writes a manual page: of the tool, or of the command of that name. An exit status. */
+/* Writes a manual page: of the tool, or of the command of that name; or a part, see manual.c. An exit status.
+ */
 int manual_write(const struct command *const *commands, size_t count, const char *name);
 
 /* The next option's id, with its value in *value; OPTION_END when only words are left, from argv[optind] on.

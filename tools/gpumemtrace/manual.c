@@ -1,7 +1,7 @@
 /*
  * Manual pages from the same tables as --help: `gpumemtrace help-man [COMMAND]` writes one in the man macros,
- * and `help-man --list` names the commands, when the project is installed. Nothing a person types, so --help
- * does not list it.
+ * `help-man --list` names the commands, and `help-man --environment` writes what libgpumemtrace(7) says of
+ * the variables, when the project is installed. Nothing a person types, so --help does not list it.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -10,19 +10,7 @@
 #include "base/output.h"
 #include "base/version.h"
 #include "command.h"
-
-/* The variables that the library reads. X(name, meaning) */
-#define VARIABLES(X)                                                                                         \
-    X("GPUMEMTRACE_OUTPUT", "where the files go, without suffix: %p pid, %h host, %r rank, %e program")      \
-    X("GPUMEMTRACE_REPORT",                                                                                  \
-      "which reports are written at exit: text,json (the default), text, json or none")                      \
-    X("GPUMEMTRACE_STACKS", "mixed (the default), python, native or none")                                   \
-    X("GPUMEMTRACE_DEPTH", "frames kept of each kind (64)")                                                  \
-    X("GPUMEMTRACE_MAX_TRACE", "largest recording, in bytes or with K, M or G (1G)")                         \
-    X("GPUMEMTRACE_SUPPRESSIONS", "file of what is kept on purpose, a line leak:PATTERN each")               \
-    X("GPUMEMTRACE_NVML", "0: NVML, which tells what other processes hold of a GPU, is not asked")           \
-    X("GPUMEMTRACE_QUIET", "1: no line on standard error at exit")                                           \
-    X("GPUMEMTRACE_DISABLE", "1: do nothing")
+#include "preload/variables.h"
 
 /* Text as it is: no word of it is a request of roff's, and a hyphen is one that can be copied. */
 static void write_plain(struct output *out, const char *text)
@@ -51,15 +39,20 @@ static void write_head(struct output *out, const char *command, const char *summ
 
 static void write_variables(struct output *out)
 {
-    static const char *const variables[][2] = {
-#define AS_ROW(name, meaning) {name, meaning},
-        VARIABLES(AS_ROW)
+    static const struct {
+        const char *name, *otherwise, *meaning;
+    } variables[] = {
+#define AS_ROW(name, field, wanted, otherwise, meaning) {name, otherwise, meaning},
+        CONFIG_VARIABLES(AS_ROW)
 #undef AS_ROW
     };
-    output_text(out, ".SH ENVIRONMENT\n");
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
-        output_format(out, ".TP\n.B %s\n", variables[i][0]);
-        write_plain(out, variables[i][1]);
+        if (!variables[i].meaning)
+            continue;
+        output_format(out, ".TP\n.BR %s \" (", variables[i].name);
+        write_plain(out, variables[i].otherwise);
+        output_text(out, ")\"\n");
+        write_plain(out, variables[i].meaning);
         output_text(out, "\n");
     }
 }
@@ -85,11 +78,15 @@ static void write_main_page(struct output *out, const struct command *const *com
         write_plain(out, commands[i]->summary);
         output_text(out, ".\n");
     }
+    output_text(out, ".SH ENVIRONMENT\nWhat the library is told, by whoever starts the program:\n");
     write_variables(out);
+    output_text(out, ".PP\nWhat this tool is told:\n.TP\n.B GPUMEMTRACE_LIBRARY\nWhere "
+                     "libgpumemtrace.so is, if not beside this tool nor in ../lib.\n");
     write_statuses(out);
     output_text(out, ".SH SEE ALSO\n");
     for (size_t i = 0; i < count; i++)
-        output_format(out, ".BR gpumemtrace\\-%s (1)%s\n", commands[i]->name, i + 1 < count ? "," : "");
+        output_format(out, ".BR gpumemtrace\\-%s (1),\n", commands[i]->name);
+    output_text(out, ".BR libgpumemtrace (7),\n.BR gpumemtrace\\-trace (5)\n");
 }
 
 static void write_option(struct output *out, const struct option_row *row)
@@ -123,7 +120,7 @@ static void write_command_page(struct output *out, const struct command *command
     write_plain(out, command->example);
     output_text(out, ".fi\n");
     write_statuses(out);
-    output_text(out, ".SH SEE ALSO\n.BR gpumemtrace (1)\n");
+    output_text(out, ".SH SEE ALSO\n.BR gpumemtrace (1),\n.BR libgpumemtrace (7)\n");
 }
 
 int manual_write(const struct command *const *commands, size_t count, const char *name)
@@ -136,6 +133,10 @@ int manual_write(const struct command *const *commands, size_t count, const char
     if (name && strcmp(name, "--list") == 0) {
         for (size_t i = 0; i < count; i++)
             output_format(&out, "%s\n", commands[i]->name);
+        written = true;
+    }
+    if (name && strcmp(name, "--environment") == 0) {
+        write_variables(&out);
         written = true;
     }
     for (size_t i = 0; name && i < count; i++) {
