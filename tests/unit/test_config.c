@@ -312,7 +312,7 @@ static void test_a_folders_own_percent_signs_are_no_pattern(void **state)
 static void test_a_complaint_about_everything_is_whole_lines(void **state)
 {
     (void)state;
-    static const char *const names[] = {"REPORT", "STACKS", "DEPTH", "MAX_TRACE", "OUTPUT", "SESSION"};
+    static const char *const names[] = {"OUTPUT", "REPORT", "STACKS", "DEPTH", "MAX_TRACE", "SESSION"};
     static char value[100000];
     const char *line = config.complaints;
     memset(value, '%', sizeof value - 1);
