@@ -8,6 +8,7 @@
 
 #include "base/output.h"
 #include "command.h"
+#include "destination.h"
 #include "export/export.h"
 #include "live.h"
 
@@ -237,10 +238,7 @@ static int completion_main(const struct command *command, int argc, char **argv)
             continue;
         output_init(&out, STDOUT_FILENO);
         shells[i].write(&out, &commands);
-        int error = output_flush(&out);
-        if (error)
-            complain("standard output", "%s", strerror(error));
-        return error ? STATUS_UNUSABLE : STATUS_GOOD;
+        return finish_printing(&out);
     }
     usage_error(command, "there is no completion for '%s'%s", argv[optind],
                 did_you_mean("", argv[optind], names, SHELL_COUNT));

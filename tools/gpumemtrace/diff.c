@@ -1,14 +1,11 @@
 /* gpumemtrace diff: what changed between runs, and whether it is more than it may be. */
 #include "diff.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "command.h"
+#include "destination.h"
 #include "symbol_options.h"
 
 #define TOP_DEFAULT 20
@@ -43,31 +40,13 @@ static int load(struct saved_report *report, const char *path, const struct symb
     return -1;
 }
 
-static int write_to(int fd, const char *name, const struct diff *diff, writer *write)
+static int write_to(const char *path, const struct diff *diff, writer *write)
 {
-    struct output out;
-    output_init(&out, fd);
-    write(diff, &out);
-    int error = output_flush(&out);
-    if (error == 0)
-        return STATUS_GOOD;
-    complain(name, "%s", strerror(error));
-    return STATUS_UNUSABLE;
-}
-
-static int write_junit(const struct diff *diff, const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        complain(path, "%s", strerror(errno));
+    struct destination to;
+    if (!destination_open(&to, path))
         return STATUS_UNUSABLE;
-    }
-    int status = write_to(fd, path, diff, diff_write_junit);
-    if (close(fd) != 0 && status == STATUS_GOOD) {
-        complain(path, "%s", strerror(errno));
-        status = STATUS_UNUSABLE;
-    }
-    return status;
+    write(diff, &to.out);
+    return destination_close(&to, true);
 }
 
 static int compare(struct diff *diff, const struct request *request)
@@ -77,9 +56,9 @@ static int compare(struct diff *diff, const struct request *request)
         return STATUS_UNUSABLE;
     }
     diff->failed = gates_check(&diff->gates, &diff->comparison);
-    int status = write_to(STDOUT_FILENO, "standard output", diff, request->write);
+    int status = write_to(NULL, diff, request->write);
     if (status == STATUS_GOOD && request->junit)
-        status = write_junit(diff, request->junit);
+        status = write_to(request->junit, diff, diff_write_junit);
     if (status == STATUS_GOOD && diff->failed > 0) {
         gates_complain(&diff->gates, NULL);
         status = STATUS_GATE_FAILED;

@@ -16,6 +16,7 @@
 
 #include "base/output.h"
 #include "command.h"
+#include "destination.h"
 
 #define CAPTURE_SECONDS 10
 
@@ -135,10 +136,8 @@ static int doctor_main(const struct command *command, int argc, char **argv)
         program_find(argv + optind);
     for (size_t i = 0; optind < argc && i < sizeof(program_checks) / sizeof(*program_checks); i++)
         bad |= say(&out, program_checks[i].name, program_checks[i].check) == FINDING_BAD;
-    int error = output_flush(&out);
-    if (error)
-        complain("standard output", "%s", strerror(error));
-    return error ? STATUS_UNUSABLE : bad ? STATUS_GATE_FAILED : STATUS_GOOD;
+    int status = finish_printing(&out);
+    return status == STATUS_GOOD && bad ? STATUS_GATE_FAILED : status;
 }
 
 const struct command doctor_command = {

@@ -1,14 +1,11 @@
 /* gpumemtrace export: a recording in another tool's format. */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "destination.h"
 #include "export/export.h"
 #include "rendering.h"
 #include "symbol_options.h"
@@ -82,41 +79,19 @@ static void read_options(const struct command *command, int argc, char **argv, s
         usage_error(command, "%s is nothing for a terminal: -o FILE, or into a pipe", request->format->name);
 }
 
-static bool is_plain_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) != 0 || S_ISREG(status.st_mode); /* what is not there yet will be one */
-}
-
-/* Whole or not at all, so that a scraper never reads half of it: to a file beside it first. */
 static int write_export(const struct request *request, const struct export_request *what, uint64_t limit)
 {
-    struct output out;
-    char error[512], *temporary = NULL;
-    const char *target = request->output;
-    if (target && is_plain_file(target) && asprintf(&temporary, "%s.part", target) < 0)
-        temporary = NULL;
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-    int fd = target ? open(temporary ? temporary : target, flags, 0666) : STDOUT_FILENO;
-    int number = fd < 0 ? errno : 0, result = 0;
-    if (fd >= 0) {
-        output_init(&out, fd);
-        output_limit(&out, limit);
-        result = request->format->write(what, &out, error, sizeof(error));
-        number = output_flush(&out);
-        if (target && close(fd) != 0 && number == 0)
-            number = errno;
-        if (temporary && result == 0 && number == 0 && rename(temporary, target) != 0)
-            number = errno;
-        if (temporary && (result != 0 || number != 0))
-            unlink(temporary);
-    }
-    free(temporary);
-    if (number != 0)
-        complain(target ? target : "standard output", "%s", strerror(number));
-    else if (result != 0)
-        complain(what->path, "%s", error);
-    return number == 0 && result == 0 ? STATUS_GOOD : STATUS_UNUSABLE;
+    struct destination to;
+    char error[512];
+    if (!destination_open(&to, request->output))
+        return STATUS_UNUSABLE;
+    output_limit(&to.out, limit);
+    bool whole = request->format->write(what, &to.out, error, sizeof(error)) == 0;
+    int status = destination_close(&to, whole);
+    if (whole || status != STATUS_GOOD)
+        return status;
+    complain(what->path, "%s", error);
+    return STATUS_UNUSABLE;
 }
 
 static int export_main(const struct command *command, int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/version.h"
 #include "command.h"
+#include "destination.h"
 
 static const struct command *const commands[] = {
     &run_command,    &report_command, &diff_command,   &merge_command,
@@ -41,10 +42,7 @@ static int print_about(const char *option)
         output_text(&out, "gpumemtrace " GPUMEMTRACE_VERSION "\n");
     else
         print_help(&out);
-    int error = output_flush(&out);
-    if (error)
-        complain("standard output", "%s", strerror(error));
-    return error ? STATUS_UNUSABLE : STATUS_GOOD;
+    return finish_printing(&out);
 }
 
 int main(int argc, char **argv)

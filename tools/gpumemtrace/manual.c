@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/version.h"
 #include "command.h"
+#include "destination.h"
 #include "preload/variables.h"
 
 /* Text as it is: no word of it is a request of roff's, and a hyphen is one that can be copied. */
@@ -145,5 +146,6 @@ int manual_write(const struct command *const *commands, size_t count, const char
         write_command_page(&out, commands[i]);
         written = true;
     }
-    return output_flush(&out) == 0 && written ? STATUS_GOOD : STATUS_UNUSABLE;
+    int status = finish_printing(&out);
+    return written ? status : STATUS_UNUSABLE;
 }

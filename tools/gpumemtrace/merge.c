@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "destination.h"
 #include "gpumemtrace/trace.h"
 #include "progress.h"
 #include "symbol_options.h"
@@ -137,10 +138,8 @@ static int write_merge(const struct merge *merge, bool json)
         merge_write_json(merge, &out);
     else
         merge_write_text(merge, &out);
-    int error = output_flush(&out);
-    if (error)
-        complain("standard output", "%s", strerror(error));
-    return error || merge->unusable > 0 ? STATUS_UNUSABLE : STATUS_GOOD;
+    int status = finish_printing(&out);
+    return merge->unusable > 0 ? STATUS_UNUSABLE : status;
 }
 
 static int merge_main(const struct command *command, int argc, char **argv)

@@ -1,5 +1,6 @@
 /* Option parsing, help and error lines, from each command's table (command.h). */
 #include "command.h"
+#include "destination.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -81,10 +82,7 @@ static void print_help(const struct command *command)
         print_option(&out, &command->options[i]);
     print_option(&out, &help);
     output_format(&out, "\nExample:\n%s", command->example);
-    int error = output_flush(&out);
-    if (error)
-        complain("standard output", "%s", strerror(error));
-    exit(error ? STATUS_UNUSABLE : STATUS_GOOD);
+    exit(finish_printing(&out));
 }
 
 /* The same table as getopt_long() wants it. */

@@ -1,12 +1,12 @@
 /* gpumemtrace report: renders a recording as text, JSON or an HTML page. */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "destination.h"
 #include "rendering.h"
 #include "symbol_options.h"
 
@@ -40,8 +40,8 @@ struct request {
     const char *output, *suppressions;
 };
 
-/* 0 or an errno. */
-static int write_report(const struct rendering *rendering, const struct request *request, struct output *out)
+/* False: there is no memory. */
+static bool write_form(const struct rendering *rendering, const struct request *request, struct output *out)
 {
     switch (request->form) {
     case FORM_TEXT:
@@ -51,29 +51,22 @@ static int write_report(const struct rendering *rendering, const struct request 
         report_write_json(rendering->report, out);
         break;
     case FORM_HTML:
-        if (!page_write(rendering->report, rendering->timeline, rendering->recording.events_since_ns, out))
-            return ENOMEM;
-        break;
+        return page_write(rendering->report, rendering->timeline, rendering->recording.events_since_ns, out);
     }
-    return output_flush(out);
+    return true;
 }
 
-static int write_where_asked(const struct rendering *rendering, const struct request *request)
+static int write_report(const struct rendering *rendering, const struct request *request)
 {
-    struct output out;
-    bool to_file = request->output && strcmp(request->output, "-") != 0;
-    int fd = to_file ? open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
-    int error = fd < 0 ? errno : 0;
-    if (fd >= 0) {
-        output_init(&out, fd);
-        output_limit(&out, rendering_limit(rendering));
-        error = write_report(rendering, request, &out);
-    }
-    if (to_file && fd >= 0 && close(fd) != 0 && error == 0)
-        error = errno;
-    if (error == 0)
-        return STATUS_GOOD;
-    complain(to_file ? request->output : "standard output", "%s", strerror(error));
+    struct destination to;
+    if (!destination_open(&to, request->output))
+        return STATUS_UNUSABLE;
+    output_limit(&to.out, rendering_limit(rendering));
+    bool whole = write_form(rendering, request, &to.out);
+    int status = destination_close(&to, whole);
+    if (whole || status != STATUS_GOOD)
+        return status;
+    complain(NULL, "not enough memory");
     return STATUS_UNUSABLE;
 }
 
@@ -113,7 +106,7 @@ static int report_main(const struct command *command, int argc, char **argv)
         complain_unreadable(path, error);
         return STATUS_UNUSABLE;
     }
-    int status = write_where_asked(&rendering, &request);
+    int status = write_report(&rendering, &request);
     rendering_close(&rendering);
     symbol_options_release(&request.symbols);
     return status;

@@ -1,7 +1,6 @@
 /* gpumemtrace top: what running processes hold, from the recordings that they write. */
 #include "top.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "destination.h"
 
 #define LINES_DEFAULT    20
 #define INTERVAL_DEFAULT UINT64_C(1000000000)
@@ -117,11 +117,8 @@ static int print_looks(struct request *request)
             top_write_json(top, &out);
         else
             top_write_text(top, &out);
-        int error = output_flush(&out);
-        if (error) {
-            complain("standard output", "%s", strerror(error));
+        if (finish_printing(&out) != STATUS_GOOD)
             return STATUS_UNUSABLE;
-        }
         more = !request->once && (live_any_running(&top->live) || top->live.finds);
     }
     return judge(top);
