@@ -55,6 +55,7 @@ void json_counters(struct json *json, const struct report *report)
     emit_u64(json, "replaced_blocks", counters->replaced_blocks);
     emit_u64(json, "dropped_events", counters->dropped_events + report->input->dropped_events);
     emit_u64(json, "events", counters->events);
+    emit_u64(json, "steps", ledger_steps(report->input->ledger));
     emit_close(json, '}');
 }
 

@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!load(&diff.before[0], data, first))
         return 0;
     if (load(&diff.after, same ? data : end + 1, same ? size : size - first - 1)) {
-        require(comparison_make(&diff.comparison, diff.before, 1, &diff.after) == 0);
+        require(comparison_make(&diff.comparison, diff.before, 1, &diff.after, 0) == 0);
         require(!same || diff.comparison.same);
         write_diff(&diff, diff_write_text, false);
         write_diff(&diff, diff_write_markdown, false);

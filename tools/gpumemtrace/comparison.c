@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "place.h"
+#include "run_length.h"
 
 struct known_place {
     size_t index;
@@ -24,6 +25,12 @@ struct matching {
     struct known_place *by_key;
     struct making *spaces, *places;
     size_t rows; /* spaces and places that began, to hand out `figures` */
+};
+
+/* For what is worked out of one row. */
+struct room {
+    uint64_t *values;
+    struct saved_figures *expected; /* of each run before */
 };
 
 struct difference difference(uint64_t before, uint64_t after)
@@ -55,6 +62,8 @@ static void add(struct saved_figures *sum, const struct saved_figures *figures)
     FIGURES(ADD)
 #undef ADD
     add_figure(&sum->growth_per_second, figures->growth_per_second);
+    if (figures->last_time_ns > sum->last_time_ns)
+        sum->last_time_ns = figures->last_time_ns;
 }
 
 /* Growth is left out: it is measured in time, which no two runs have the same of. */
@@ -85,14 +94,16 @@ static bool spread(uint64_t *values, size_t count, uint64_t after, uint64_t *mid
     return after + width >= low && (after <= high || after - high <= width);
 }
 
-static bool within_spread(struct compared *row, size_t count, uint64_t *values)
+/* Fills in the middle of each figure; whether those of `after` are within all spreads, but for growth. */
+static bool find_middle(const struct saved_figures *each, size_t count, const struct saved_figures *after,
+                        uint64_t *values, struct saved_figures *middle)
 {
-    bool within = row->each != NULL; /* always, but clang-tidy cannot tell */
+    bool within = each != NULL; /* always, but clang-tidy cannot tell */
     count = within ? count : 0;
 #define SPREAD(name)                                                                                         \
     for (size_t i = 0; i < count; i++)                                                                       \
-        values[i] = row->each[i].name;                                                                       \
-    within &= spread(values, count, row->after.name, &row->before.name);
+        values[i] = each[i].name;                                                                            \
+    within &= spread(values, count, after->name, &middle->name);
     FIGURES(SPREAD)
     bool figures_are = within;
     SPREAD(growth_per_second)
@@ -198,10 +209,29 @@ static void add_spaces(struct matching *matching, const struct saved_report *rep
     }
 }
 
-static void decide(struct comparison *comparison, struct compared *row, const struct making *making,
-                   uint64_t *values)
+/* Calls of a space are those of its places, and judged there. */
+static struct saved_figures expect(const struct compared *row, const struct run_length *length,
+                                   const struct saved_figures *before)
 {
-    bool within = within_spread(row, comparison->before_count, values);
+    if (row->site)
+        return run_length_expect(length, before, &row->after);
+    struct saved_figures expected = *before;
+    if (length->ratio != 1) {
+        expected.allocs = row->after.allocs;
+        expected.frees = row->after.frees;
+        expected.allocated_bytes = row->after.allocated_bytes;
+    }
+    return expected;
+}
+
+static void decide(struct comparison *comparison, struct compared *row, const struct making *making,
+                   struct room *room)
+{
+    size_t count = comparison->before_count;
+    find_middle(row->each, count, &row->after, room->values, &row->before);
+    for (size_t i = 0; i < count; i++)
+        room->expected[i] = expect(row, &comparison->lengths[i], &row->each[i]);
+    bool within = find_middle(room->expected, count, &row->after, room->values, &row->expected);
     if (comparison->before_count > 1 && within)
         row->change = CHANGE_NONE;
     else if (!making->before)
@@ -209,14 +239,14 @@ static void decide(struct comparison *comparison, struct compared *row, const st
     else if (!making->after)
         row->change = CHANGE_GONE;
     else
-        row->change = equal(&row->before, &row->after) ? CHANGE_NONE : CHANGE_CHANGED;
+        row->change = equal(&row->expected, &row->after) ? CHANGE_NONE : CHANGE_CHANGED;
 }
 
 /* How much a change of a place matters. */
 static uint64_t magnitude(const struct compared *place)
 {
-    uint64_t live = difference(place->before.live_bytes, place->after.live_bytes).amount;
-    uint64_t peak = difference(place->before.peak_bytes, place->after.peak_bytes).amount;
+    uint64_t live = difference(place->expected.live_bytes, place->after.live_bytes).amount;
+    uint64_t peak = difference(place->expected.peak_bytes, place->after.peak_bytes).amount;
     return live > peak ? live : peak;
 }
 
@@ -225,24 +255,26 @@ static int by_magnitude(const void *left, const void *right)
     const struct compared *a = left, *b = right;
     uint64_t x = magnitude(a), y = magnitude(b);
     if (x == y) {
-        x = difference(a->before.allocs, a->after.allocs).amount;
-        y = difference(b->before.allocs, b->after.allocs).amount;
+        x = difference(a->expected.allocs, a->after.allocs).amount;
+        y = difference(b->expected.allocs, b->after.allocs).amount;
     }
     if (x != y)
         return x > y ? -1 : 1;
     return strcmp(a->key, b->key);
 }
 
-static void decide_all(struct matching *matching, uint64_t *values)
+static void decide_all(struct matching *matching, struct room *room)
 {
     struct comparison *comparison = matching->comparison;
+    for (size_t i = 0; i < comparison->before_count; i++)
+        run_length_by_calls(&comparison->lengths[i], comparison->places, comparison->place_count, i);
     comparison->same = true;
     for (size_t i = 0; i < comparison->space_count; i++) {
-        decide(comparison, &comparison->spaces[i], &matching->spaces[i], values);
+        decide(comparison, &comparison->spaces[i], &matching->spaces[i], room);
         comparison->same &= comparison->spaces[i].change == CHANGE_NONE;
     }
     for (size_t i = 0; i < comparison->place_count; i++) {
-        decide(comparison, &comparison->places[i], &matching->places[i], values);
+        decide(comparison, &comparison->places[i], &matching->places[i], room);
         comparison->counts[comparison->places[i].change]++;
     }
     comparison->same &= comparison->counts[CHANGE_NONE] == comparison->place_count;
@@ -275,7 +307,7 @@ static int match_all(struct matching *matching, struct saved_report *before, str
 }
 
 int comparison_make(struct comparison *comparison, struct saved_report *before, size_t before_count,
-                    struct saved_report *after)
+                    struct saved_report *after, double length)
 {
     size_t sites = after->site_count + 1, spaces = after->space_count + 1;
     struct matching matching = {.comparison = comparison};
@@ -290,20 +322,25 @@ int comparison_make(struct comparison *comparison, struct saved_report *before, 
     matching.known = calloc(sites, sizeof(*matching.known));
     matching.spaces = calloc(spaces, sizeof(*matching.spaces));
     matching.places = calloc(sites, sizeof(*matching.places));
-    uint64_t *values = calloc(before_count + 1, sizeof(*values));
+    comparison->lengths = calloc(before_count + 1, sizeof(*comparison->lengths));
+    struct room room = {.values = calloc(before_count + 1, sizeof(*room.values)),
+                        .expected = calloc(before_count + 1, sizeof(*room.expected))};
     int result = -1;
     if (comparison->spaces && comparison->places && comparison->figures && matching.known &&
-        matching.spaces && matching.places && values)
+        comparison->lengths && matching.spaces && matching.places && room.values && room.expected)
         result = match_all(&matching, before, after);
+    for (size_t i = 0; result == 0 && i < before_count; i++)
+        comparison->lengths[i] = run_length_of(&before[i], after, length);
     if (result == 0)
-        decide_all(&matching, values);
+        decide_all(&matching, &room);
     else
         comparison_release(comparison);
     HASH_CLEAR(hh, matching.by_key);
     free(matching.known);
     free(matching.spaces);
     free(matching.places);
-    free(values);
+    free(room.values);
+    free(room.expected);
     return result;
 }
 
@@ -314,5 +351,6 @@ void comparison_release(struct comparison *comparison)
     free(comparison->places);
     free(comparison->spaces);
     free(comparison->figures);
+    free(comparison->lengths);
     memset(comparison, 0, sizeof(*comparison));
 }

@@ -4,6 +4,8 @@
  *
  * Of several runs before, every figure's median stands for them, and what lies within their spread is no
  * change: from the lowest minus the spread to the highest plus the spread.
+ *
+ * Of runs of different length (run_length.h), what the length alone makes of a figure is no change.
  */
 #ifndef GPUMEMTRACE_COMPARISON_H
 #define GPUMEMTRACE_COMPARISON_H
@@ -15,12 +17,27 @@
 
 enum change { CHANGE_NONE, CHANGE_CHANGED, CHANGE_NEW, CHANGE_GONE };
 
+enum length_basis { LENGTH_UNKNOWN, LENGTH_GIVEN, LENGTH_STEPS, LENGTH_PHASE, LENGTH_CALLS };
+
+/* How long the run after is beside one of those before. */
+struct run_length {
+    double ratio; /* so many times as long; 1: as long, or unknown */
+    enum length_basis basis;
+    const char *phase;      /* LENGTH_PHASE: its name */
+    uint64_t before, after; /* steps, or rounds of the phase */
+    size_t agreeing, asked; /* LENGTH_CALLS: places */
+    /* Half of the work was done then. */
+    uint64_t middle_before_ns, middle_after_ns;
+};
+
 /* One space of one device, or one place. Sites of a report that are the same place are added up. */
 struct compared {
     enum change change;
     const char *layer, *space;
     int device;
     struct saved_figures before, after;
+    struct saved_figures
+        expected; /* `before`, had nothing but the run's length changed; a change is from this */
     struct saved_figures *each; /* of the runs before, one by one */
     /* Of a place only: */
     char *key;
@@ -38,13 +55,14 @@ struct comparison {
     struct compared *places;        /* the biggest change first */
     size_t counts[CHANGE_GONE + 1]; /* places, by how they changed */
     struct saved_figures *figures;  /* what `each` points into */
+    struct run_length *lengths;     /* of each run before */
     bool same;                      /* nothing changed at all */
 };
 
 /* The reports must outlive the comparison, and get common function names (place.h). There may be none before.
- * 0, or -1 when memory ran out. */
+ * `length`: how many times as long the run after is, or 0 to find out. 0, or -1 when memory ran out. */
 int comparison_make(struct comparison *comparison, struct saved_report *before, size_t before_count,
-                    struct saved_report *after);
+                    struct saved_report *after, double length);
 void comparison_release(struct comparison *comparison);
 
 /* after - before, as a sign and a size. */

@@ -9,13 +9,23 @@
 #include "symbol_options.h"
 
 #define TOP_DEFAULT 20
+#define LENGTH_MIN  1e-3
 
-enum { OPTION_JSON = OPTION_LONG_ONLY, OPTION_MARKDOWN, OPTION_JUNIT, OPTION_FAIL_ON, OPTION_BASELINE };
+enum {
+    OPTION_JSON = OPTION_LONG_ONLY,
+    OPTION_MARKDOWN,
+    OPTION_JUNIT,
+    OPTION_FAIL_ON,
+    OPTION_BASELINE,
+    OPTION_LENGTH
+};
 
 static const struct option_row options[] = {
     {OPTION_FAIL_ON, "fail-on", "CONDITION",
      "end with status 1 if it holds: peak>+5%, leak>0, …; may be repeated"},
     {OPTION_BASELINE, "baseline", "FILE", "one more run before; the spread of several is tolerated"},
+    {OPTION_LENGTH, "length", "TIMES",
+     "AFTER did so many times the work: 2, 0.5; 1: compare counts as they are"},
     {OPTION_JSON, "json", NULL, "for programs, in the schema gpumemtrace.diff/1: every place"},
     {OPTION_MARKDOWN, "markdown", NULL, "for a comment on a pull request"},
     {OPTION_JUNIT, "junit", "FILE", "write the conditions to FILE as test cases too"},
@@ -28,6 +38,7 @@ typedef void writer(const struct diff *diff, struct output *out);
 struct request {
     writer *write;
     const char *junit;
+    double length; /* 0: not said */
     struct symbol_options symbols;
 };
 
@@ -51,7 +62,8 @@ static int write_to(const char *path, const struct diff *diff, writer *write)
 
 static int compare(struct diff *diff, const struct request *request)
 {
-    if (comparison_make(&diff->comparison, diff->before, diff->before_count, &diff->after) != 0) {
+    if (comparison_make(&diff->comparison, diff->before, diff->before_count, &diff->after, request->length) !=
+        0) {
         complain(NULL, "not enough memory");
         return STATUS_UNUSABLE;
     }
@@ -91,6 +103,17 @@ static void add_before(struct diff *diff, const struct command *command, const c
     diff->before_paths[diff->before_count++] = path;
 }
 
+static double read_length(const struct command *command, const char *value)
+{
+    char *end;
+    double length = strtod(value, &end);
+    if (*end != 0 || end == value || !(length >= LENGTH_MIN && length <= 1 / LENGTH_MIN))
+        usage_error(command,
+                    "option '--length' needs how many times as long the run is, as 2 or 0.5, not '%s'",
+                    value);
+    return length;
+}
+
 static void read_options(const struct command *command, int argc, char **argv, struct diff *diff,
                          struct request *request)
 {
@@ -106,6 +129,8 @@ static void read_options(const struct command *command, int argc, char **argv, s
             gates_add(&diff->gates, command, value);
         if (id == OPTION_BASELINE)
             add_before(diff, command, value);
+        if (id == OPTION_LENGTH)
+            request->length = read_length(command, value);
         if (id == 'n')
             diff->top = option_number(command, "--top", value);
         symbol_options_take(&request->symbols, command, id, value);
@@ -160,8 +185,15 @@ const struct command diff_command = {
         "(what is still allocated at the end) or growth (bytes per second at places that grow). WHERE is a\n"
         "kind of memory (device, device:0, managed, pinned, …) or site:PATTERN, all places with PATTERN in\n"
         "their title. LIMIT is a size (8G, 64M, 0) or, with +, how much more than before (+64M, +5%).\n"
-        "Of several runs before, + counts from the highest, and their spread is tolerated on top.",
+        "Of several runs before, + counts from the highest, and their spread is tolerated on top.\n"
+        "\n"
+        "A run may be longer than the other: by its steps, its phases, or how often most places allocate. "
+        "Then\n"
+        "what goes on all through a run is compared by that, and totals and conditions are as they are; "
+        "growth\n"
+        "is the condition that does not depend on a run's length.",
     .example = "  gpumemtrace diff before.gmt after.gmt\n"
+               "  gpumemtrace diff --length 2 short.gmt long.gmt\n"
                "  gpumemtrace diff --json main.json branch.json\n"
                "  gpumemtrace diff --fail-on 'peak>+5%' 'leak>0' -- main.json branch.json\n"
                "  gpumemtrace diff --markdown --fail-on 'site:train.py:peak>+64M' main*.json branch.json\n",

@@ -1,7 +1,8 @@
 /*
  * The comparison for programs, schema gpumemtrace.diff/1: spaces and sites with their figures before and
- * after; null stands for a run that has no such space or site. Of a site, peak_bytes is what it held at its
- * space's peak; leaks and growth are told of sites only.
+ * after; null stands for a run that has no such space or site. `expected` is what was before, had nothing but
+ * the length of the run changed: a change is from that. Of a site, peak_bytes is what it held at its space's
+ * peak; leaks and growth are told of sites only.
  */
 #include "base/version.h"
 #include "diff.h"
@@ -43,6 +44,7 @@ static void write_compared(struct json *json, const struct compared *row)
         emit_bool(json, "suppressed", row->suppressed);
     }
     write_figures(json, "before", &row->before, row->change != CHANGE_NEW);
+    write_figures(json, "expected", &row->expected, row->change != CHANGE_NEW);
     write_figures(json, "after", &row->after, row->change != CHANGE_GONE);
     emit_close(json, '}');
 }
@@ -56,7 +58,25 @@ static void write_list(struct json *json, const char *key, const struct compared
     emit_close(json, ']');
 }
 
-static void write_run(struct json *json, const char *key, const char *path, const struct saved_report *report)
+/* How long the run after is beside it. */
+static void write_length(struct json *json, const struct run_length *length)
+{
+    static const char *const names[] = {
+        [LENGTH_UNKNOWN] = "unknown", [LENGTH_GIVEN] = "given", [LENGTH_STEPS] = "steps",
+        [LENGTH_PHASE] = "phase",     [LENGTH_CALLS] = "calls",
+    };
+    bool counted = length->basis == LENGTH_STEPS || length->basis == LENGTH_PHASE;
+    emit_open(json, "length", '{');
+    emit_string(json, "basis", names[length->basis]);
+    emit_thousandths(json, "ratio", (uint64_t)(length->ratio * 1000 + 0.5));
+    emit_string(json, "phase", length->phase);
+    emit_known(json, "before", counted, length->before);
+    emit_known(json, "after", counted, length->after);
+    emit_close(json, '}');
+}
+
+static void write_run(struct json *json, const char *key, const char *path, const struct saved_report *report,
+                      const struct run_length *length)
 {
     emit_break(json);
     emit_open(json, key, '{');
@@ -65,6 +85,8 @@ static void write_run(struct json *json, const char *key, const char *path, cons
     emit_string(json, "end", report->end);
     emit_bool(json, "complete", report->complete);
     emit_u64(json, "duration_ns", report->duration_ns);
+    if (length)
+        write_length(json, length);
     emit_close(json, '}');
 }
 
@@ -90,12 +112,12 @@ void diff_write_json(const struct diff *diff, struct output *out)
     emit_string(&json, "schema", "gpumemtrace.diff/1");
     emit_string(&json, "version", GPUMEMTRACE_VERSION);
     emit_bool(&json, "same", comparison->same);
-    write_run(&json, "before", diff->before_paths[0], &diff->before[0]);
+    write_run(&json, "before", diff->before_paths[0], &diff->before[0], &comparison->lengths[0]);
     emit_open(&json, "baselines", '[');
     for (size_t i = 0; i < diff->before_count; i++)
-        write_run(&json, NULL, diff->before_paths[i], &diff->before[i]);
+        write_run(&json, NULL, diff->before_paths[i], &diff->before[i], &comparison->lengths[i]);
     emit_close(&json, ']');
-    write_run(&json, "after", diff->after_path, &diff->after);
+    write_run(&json, "after", diff->after_path, &diff->after, NULL);
     write_list(&json, "spaces", comparison->spaces, comparison->space_count);
     write_list(&json, "sites", comparison->places, comparison->place_count);
     write_gates(&json, &diff->gates);

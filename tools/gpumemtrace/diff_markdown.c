@@ -99,8 +99,8 @@ static void write_spaces(const struct comparison *comparison, struct output *out
 
 static bool has_other_bytes(const struct compared *place)
 {
-    return place->change != CHANGE_NONE && (place->before.live_bytes != place->after.live_bytes ||
-                                            place->before.peak_bytes != place->after.peak_bytes);
+    return place->change != CHANGE_NONE && (place->expected.live_bytes != place->after.live_bytes ||
+                                            place->expected.peak_bytes != place->after.peak_bytes);
 }
 
 static void write_place(struct output *out, const struct compared *place)
@@ -158,6 +158,18 @@ static void write_gates(const struct diff *diff, struct output *out)
     }
 }
 
+static void write_lengths(const struct diff *diff, struct output *out)
+{
+    for (size_t i = 0; i < diff->before_count; i++) {
+        struct words words = {0};
+        if (!diff_add_length(&words, &diff->comparison.lengths[i], diff->after_path, diff->before_paths[i]))
+            continue;
+        output_text(out, "\n");
+        write_code(out, words.text);
+        output_text(out, "\n");
+    }
+}
+
 void diff_write_markdown(const struct diff *diff, struct output *out)
 {
     const struct comparison *comparison = &diff->comparison;
@@ -171,6 +183,7 @@ void diff_write_markdown(const struct diff *diff, struct output *out)
     output_text(out, "\n\n");
     write_gates(diff, out);
     write_spaces(comparison, out);
+    write_lengths(diff, out);
     write_places(diff, out);
     output_text(out, "\nCompared ");
     write_code(out, diff->before_paths[0]);

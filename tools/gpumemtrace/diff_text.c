@@ -55,7 +55,7 @@ static void say_place(const struct compared *place, bool name_space, struct outp
     words_end_line(&words, out);
     words_column(&words, PLACE_COLUMN);
     if (place->change == CHANGE_CHANGED)
-        diff_add_changed(&words, &place->before, &place->after);
+        diff_add_changed(&words, place);
     else
         diff_add_only(&words, place->change == CHANGE_NEW ? &place->after : &place->before);
     words_end_line(&words, out);
@@ -86,6 +86,29 @@ static void say_places(const struct diff *diff, struct output *out)
     }
 }
 
+/* Where totals differ and no place is told: what made them differ adds up, and only for longer. */
+static void say_by_length(const struct comparison *comparison, struct output *out)
+{
+    const struct compared *most = NULL;
+    uint64_t most_bytes = 0;
+    struct words words = {0};
+    for (size_t i = 0; i < comparison->place_count; i++) {
+        const struct compared *place = &comparison->places[i];
+        uint64_t bytes = difference(place->before.live_bytes, place->after.live_bytes).amount;
+        if (place->change == CHANGE_NONE && bytes > most_bytes &&
+            place->expected.live_bytes != place->before.live_bytes) {
+            most = place;
+            most_bytes = bytes;
+        }
+    }
+    if (!most)
+        return;
+    words_add(&words, "by the length of the run alone: still allocated ");
+    diff_add_sizes(&words, most->before.live_bytes, most->after.live_bytes);
+    words_add(&words, " at %s, which adds up", most->site->title ? most->site->title : most->site->api);
+    words_end_line(&words, out);
+}
+
 static void say_doubts(const char *path, const struct saved_report *report, struct output *out)
 {
     struct words words = {0};
@@ -103,19 +126,32 @@ static void say_doubts(const char *path, const struct saved_report *report, stru
 }
 
 /* Then counts of allocations say little, and bytes and growth a second still do. */
-static void say_lengths(const struct diff *diff, struct output *out)
+static void say_unknown_length(const struct diff *diff, struct output *out)
 {
     uint64_t before = diff->before[0].duration_ns, after = diff->after.duration_ns;
     uint64_t longer = before > after ? before : after, shorter = before > after ? after : before;
     struct words words = {0};
-    if (longer / 4 * 3 < shorter || diff->comparison.same)
+    if (longer / 4 * 3 < shorter || diff->comparison.same ||
+        diff->comparison.lengths[0].basis != LENGTH_UNKNOWN)
         return;
     words_add(&words, "note: the runs took ");
     words_time(&words, before);
     words_add(&words, " and ");
     words_time(&words, after);
-    words_add(&words, ": look at bytes, not at numbers of allocations");
+    words_add(&words, ": if that is more work, --length=TIMES as much compares by it");
     words_end_line(&words, out);
+}
+
+static void say_lengths(const struct diff *diff, struct output *out)
+{
+    struct words words = {0};
+    for (size_t i = 0; i < diff->before_count; i++) {
+        words_add(&words, "note: ");
+        if (diff_add_length(&words, &diff->comparison.lengths[i], diff->after_path, diff->before_paths[i]))
+            words_end_line(&words, out);
+        words = (struct words){0};
+    }
+    say_unknown_length(diff, out);
 }
 
 static void say_runs(const struct diff *diff, struct output *out)
@@ -163,6 +199,7 @@ void diff_write_text(const struct diff *diff, struct output *out)
         say_spaces(comparison, out);
         output_text(out, "\n");
         say_places(diff, out);
+        say_by_length(comparison, out);
     }
     if (diff->gates.count > 0)
         output_text(out, "\n");

@@ -69,53 +69,109 @@ void diff_add_only(struct words *words, const struct saved_figures *figures)
     words_count(words, figures->allocs, "allocation");
 }
 
-void diff_add_changed(struct words *words, const struct saved_figures *before,
-                      const struct saved_figures *after)
+/* "; 100.0 MiB expected": by the length of the run alone */
+static void add_expected_size(struct words *words, uint64_t before, uint64_t expected)
 {
+    if (expected == before)
+        return;
+    words_add(words, ", ");
+    words_size(words, expected);
+    words_add(words, " expected,");
+}
+
+static void add_size_changed(struct words *words, uint64_t before, uint64_t expected, uint64_t after)
+{
+    diff_add_sizes(words, before, after);
+    if (expected == before)
+        diff_add_share_change(words, before, after);
+    add_expected_size(words, before, expected);
+}
+
+static void add_counts_changed(struct words *words, uint64_t before, uint64_t expected, uint64_t after,
+                               const char *singular)
+{
+    add_counts(words, before, after, singular);
+    if (expected != before && expected != after)
+        words_add(words, ", %llu expected", (unsigned long long)expected);
+}
+
+void diff_add_changed(struct words *words, const struct compared *place)
+{
+    const struct saved_figures *before = &place->before, *expected = &place->expected, *after = &place->after;
     const char *between = "";
-    if (before->live_bytes != after->live_bytes || before->live_blocks != after->live_blocks) {
+    if (expected->live_bytes != after->live_bytes || expected->live_blocks != after->live_blocks) {
         words_add(words, "still allocated ");
-        diff_add_sizes(words, before->live_bytes, after->live_bytes);
-        diff_add_share_change(words, before->live_bytes, after->live_bytes);
+        add_size_changed(words, before->live_bytes, expected->live_bytes, after->live_bytes);
         words_add(words, " in ");
         add_counts(words, before->live_blocks, after->live_blocks, "block");
         between = "; ";
     }
-    if (before->peak_bytes != after->peak_bytes) {
+    if (expected->peak_bytes != after->peak_bytes) {
         words_add(words, "%sat the peak ", between);
-        diff_add_sizes(words, before->peak_bytes, after->peak_bytes);
-        diff_add_share_change(words, before->peak_bytes, after->peak_bytes);
+        add_size_changed(words, before->peak_bytes, expected->peak_bytes, after->peak_bytes);
         between = "; ";
     }
-    if (before->allocs != after->allocs) {
+    if (expected->allocs != after->allocs) {
         words_add(words, "%s", between);
-        add_counts(words, before->allocs, after->allocs, "allocation");
+        add_counts_changed(words, before->allocs, expected->allocs, after->allocs, "allocation");
         between = "; ";
     }
     if (between[0])
         return;
-    if (before->allocated_bytes != after->allocated_bytes) {
-        diff_add_sizes(words, before->allocated_bytes, after->allocated_bytes);
+    if (expected->allocated_bytes != after->allocated_bytes) {
+        add_size_changed(words, before->allocated_bytes, expected->allocated_bytes, after->allocated_bytes);
         words_add(words, " allocated in all");
-    } else if (before->frees != after->frees) {
-        add_counts(words, before->frees, after->frees, "free");
+    } else if (expected->frees != after->frees) {
+        add_counts_changed(words, before->frees, expected->frees, after->frees, "free");
     } else {
         words_add(words, "the same bytes in another number of blocks");
     }
+}
+
+static const char what_is_compared[] = "what goes on all through a run is compared";
+
+bool diff_add_length(struct words *words, const struct run_length *length, const char *after_path,
+                     const char *before_path)
+{
+    unsigned long long before = length->before, after = length->after;
+    const char *is = length->basis == LENGTH_CALLS ? "is taken for" : "is";
+    if (length->ratio == 1)
+        return false;
+    words_add(words, "%s %s %.*f times as long as %s ", after_path, is, length->ratio < 0.1 ? 3 : 1,
+              length->ratio, before_path);
+    switch (length->basis) {
+    case LENGTH_STEPS:
+        words_add(words, "(%llu → %llu steps): %s per step", before, after, what_is_compared);
+        break;
+    case LENGTH_PHASE:
+        words_add(words, "(phase %s: %llu → %llu times): %s per time", length->phase, before, after,
+                  what_is_compared);
+        break;
+    case LENGTH_CALLS:
+        words_add(words,
+                  "(%zu of %zu places allocate so much more often): %s by that; --length=1 compares "
+                  "numbers as they are",
+                  length->agreeing, length->asked, what_is_compared);
+        break;
+    default:
+        words_add(words, "(as --length says): %s by that", what_is_compared);
+    }
+    return true;
 }
 
 /* The figure a place is listed for, and ranked by: the bigger change of what is still allocated and of what
  * it held at the peak. */
 void diff_add_headline(struct words *words, const struct compared *place)
 {
-    struct difference live = difference(place->before.live_bytes, place->after.live_bytes);
-    struct difference peak = difference(place->before.peak_bytes, place->after.peak_bytes);
+    const struct saved_figures *expected = &place->expected, *after = &place->after;
+    struct difference live = difference(expected->live_bytes, after->live_bytes);
+    struct difference peak = difference(expected->peak_bytes, after->peak_bytes);
     if (live.amount == 0 && peak.amount == 0) {
         words_add(words, "same bytes");
     } else if (live.amount >= peak.amount) {
-        diff_add_size_change(words, place->before.live_bytes, place->after.live_bytes);
+        diff_add_size_change(words, expected->live_bytes, after->live_bytes);
     } else {
-        diff_add_size_change(words, place->before.peak_bytes, place->after.peak_bytes);
+        diff_add_size_change(words, expected->peak_bytes, after->peak_bytes);
         words_add(words, " at peak");
     }
 }

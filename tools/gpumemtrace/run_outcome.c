@@ -212,7 +212,7 @@ static void check(struct run_outcome *outcome, struct saved_report *report, cons
         loaded++;
     }
     if (!before || loaded < outcome->baseline_count ||
-        comparison_make(&comparison, before, loaded, report) != 0) {
+        comparison_make(&comparison, before, loaded, report, 0) != 0) {
         if (outcome->unusable++ == 0)
             complain(subject, "%s", error);
     } else {

@@ -90,6 +90,14 @@ static bool get_ordinal(struct reading *reading, json_t *object, const char *key
     return true;
 }
 
+/* 0 where the key is missing or null. */
+static bool get_optional_count(struct reading *reading, json_t *object, const char *key, uint64_t *value)
+{
+    json_t *found = json_object_get(object, key);
+    *value = 0;
+    return !found || json_is_null(found) || get_count(reading, object, key, value);
+}
+
 static bool get_list(struct reading *reading, json_t *object, const char *key, json_t **list)
 {
     *list = json_object_get(object, key);
@@ -160,6 +168,8 @@ static bool read_site(struct reading *reading, json_t *object, struct saved_site
            get_optional_bool(reading, object, "suppressed", &site->suppressed) &&
            read_figures(reading, object, "bytes_at_peak", &site->figures) &&
            get_count(reading, object, "blocks_at_peak", &site->figures.peak_blocks) &&
+           get_optional_count(reading, object, "first_time_ns", &site->first_time_ns) &&
+           get_optional_count(reading, object, "last_time_ns", &site->figures.last_time_ns) &&
            read_frames(reading, object, site);
 }
 
@@ -260,6 +270,35 @@ static bool read_spaces(struct reading *reading, json_t *root, struct saved_repo
     return true;
 }
 
+static bool read_phases(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    json_t *list = json_object_get(root, "phases");
+    if (!list)
+        return true;
+    if (!json_is_array(list))
+        return wrong(reading, "phases is no list");
+    report->phases = allocate(reading, json_array_size(list), sizeof(*report->phases));
+    if (!report->phases)
+        return false;
+    reading->list = "phases";
+    report->phase_count = json_array_size(list);
+    for (reading->index = 0; reading->index < report->phase_count; reading->index++) {
+        json_t *object = json_array_get(list, reading->index);
+        struct saved_phase *phase = &report->phases[reading->index];
+        if (!get_text(reading, object, "name", &phase->name) ||
+            !get_count(reading, object, "count", &phase->count) ||
+            !get_optional_count(reading, object, "first_time_ns", &phase->first_time_ns))
+            return false;
+    }
+    reading->list = NULL;
+    return true;
+}
+
+static bool read_steps(struct reading *reading, json_t *root, struct saved_report *report)
+{
+    return get_optional_count(reading, json_object_get(root, "counters"), "steps", &report->steps);
+}
+
 static bool read_process(struct reading *reading, json_t *root, struct saved_report *report)
 {
     json_t *process = json_object_get(root, "process");
@@ -285,7 +324,8 @@ static bool read_report(struct reading *reading, json_t *root, struct saved_repo
     }
     return read_process(reading, root, report) && read_spaces(reading, root, report) &&
            read_sites(reading, root, report) && read_leaks(reading, root, report) &&
-           read_growth(reading, root, report) && read_ooms(reading, root, report);
+           read_growth(reading, root, report) && read_ooms(reading, root, report) &&
+           read_phases(reading, root, report) && read_steps(reading, root, report);
 }
 
 /* Takes the descriptor. */
@@ -376,6 +416,7 @@ void saved_report_release(struct saved_report *report)
         free(report->sites[i].frames);
     free(report->sites);
     free(report->spaces);
+    free(report->phases);
     json_decref(report->json);
     memset(report, 0, sizeof(*report));
 }

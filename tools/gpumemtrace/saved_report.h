@@ -27,6 +27,7 @@ struct saved_figures {
     uint64_t allocs, frees, allocated_bytes;
     uint64_t leaked_bytes;      /* of a site: what of live_bytes the report counts as leaked */
     uint64_t growth_per_second; /* of a site that grows: bytes */
+    uint64_t last_time_ns;      /* of a site: of its last allocation; 0: none, or unknown */
 };
 
 struct saved_space {
@@ -40,9 +41,17 @@ struct saved_site {
     const char *layer, *space, *family, *api;
     int device;
     bool suppressed;
+    uint64_t first_time_ns; /* of its first allocation; 0: none, or unknown */
     struct saved_figures figures;
     size_t frame_count;
     struct saved_frame *frames; /* innermost first */
+};
+
+/* What a program calls a part of its work. */
+struct saved_phase {
+    const char *name;
+    uint64_t count; /* how often it began */
+    uint64_t first_time_ns;
 };
 
 struct saved_report {
@@ -54,11 +63,13 @@ struct saved_report {
     int rank;            /* -1: none */
     bool complete;
     uint64_t duration_ns;
+    uint64_t steps; /* that the program counted; 0: none */
     size_t oom_count;
     const char *verdict; /* why the last request was refused; NULL: none was */
-    size_t space_count, site_count;
+    size_t space_count, site_count, phase_count;
     struct saved_space *spaces;
     struct saved_site *sites;
+    struct saved_phase *phases; /* of one name there may be several, inside different others */
 };
 
 /* Reads a recording (.gmt) or a report (.json), told apart by their first bytes. `places`: of a recording's

@@ -1,0 +1,175 @@
+"""`gpumemtrace diff` of runs of different length: what the length alone makes of a figure is no change."""
+import json
+
+import pytest
+from conftest import ROOT
+from test_cli_diff import MIB, python, report, site
+
+TRAIN = """
+    import contextlib, sys
+    sys.path.insert(0, {modules!r})
+    import cuda, gpumemtrace
+    cuda.init()
+    def weights():
+        return [cuda.allocate(4 << 20) for _ in range(12)]
+    def load():
+        return cuda.allocate(3 << 20)
+    def forward():
+        return [cuda.allocate(2 << 20) for _ in range({activations})]
+    def log():
+        return cuda.allocate({logged})
+    def validate():
+        cuda.release(cuda.allocate(5 << 20))
+    def optimizer():
+        return cuda.allocate(6 << 20)
+    model, logs = weights(), []
+    for number in range(int(sys.argv[1])):
+        with {around}:
+            batch = load()
+            activations = forward()
+            if number == 0:
+                state = optimizer()
+            logs.append(log())
+            if number % 7 == 6:
+                validate()
+            for one in [batch] + activations:
+                cuda.release(one)
+        {after}
+    """
+MARKS = {
+    "steps": dict(around="contextlib.nullcontext()", after="gpumemtrace.step()"),
+    "phase": dict(around="gpumemtrace.phase('train | step')", after=""),
+    "calls": dict(around="contextlib.nullcontext()", after=""),
+}
+N = 40
+
+
+def train(gmt, marks, steps, activations=4, logged=1 << 20):
+    return gmt.python(TRAIN.format(modules=str(ROOT / "python"), activations=activations, logged=logged, **MARKS[marks]),
+                      steps).recording
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Each kind of program with N, 2 N and 3 N steps, and with twice as many and another change: {(marks, name): run}."""
+    from conftest import Gpumemtrace
+    made = {}
+    for marks in MARKS:
+        gmt = Gpumemtrace(tmp_path_factory.mktemp(marks))
+        for name, given in {"once": (N,), "twice": (2 * N,), "thrice": (3 * N,), "bigger": (2 * N, 4, 11 << 17),
+                            "oftener": (2 * N, 5)}.items():
+            made[marks, name] = train(gmt, marks, *given)
+    return made
+
+
+def changed(gmt, *arguments):
+    result = json.loads(gmt.tool("diff", "--json", *arguments).stdout)
+    return [(row["change"], row["title"].split(" in ")[1].split(".")[0]) for row in result["sites"]
+            if row["change"] != "none"], result
+
+
+@pytest.mark.parametrize("marks", MARKS)
+@pytest.mark.parametrize("first, second, ratio", [("once", "twice", 2), ("twice", "once", 0.5), ("once", "thrice", 3)])
+def test_a_run_of_another_length_differs_in_its_totals_alone(gmt, runs, marks, first, second, ratio):
+    """Each step leaves 1 MiB in its log."""
+    before, after = runs[marks, first], runs[marks, second]
+    for pair in ([before, after], [before.with_suffix(".json"), after], [before, after.with_suffix(".json")]):
+        places, result = changed(gmt, *pair)
+        assert places == []
+        length = result["before"]["length"]
+        assert (length["basis"], length["ratio"]) == (marks, ratio)
+        (device,) = result["spaces"]
+        assert device["after"]["live_bytes"] - device["before"]["live_bytes"] == (ratio - 1) * \
+            (N if first == "once" else 2 * N) * MIB
+    text = gmt.tool("diff", before, after).stdout
+    assert f"{ratio:.1f} times as long as {before}" in text
+    assert "0 places changed" in text and "by the length of the run alone: still allocated" in text
+    assert "still allocated at the end" in text
+
+
+def test_the_basis_is_said_in_text_and_markdown(gmt, runs):
+    for marks, words in {"steps": "(40 → 80 steps)", "phase": "(phase train | step: 40 → 80 times)",
+                         "calls": "4 of 4 places allocate so much more often"}.items():
+        pair = runs[marks, "once"], runs[marks, "twice"]
+        assert words in gmt.tool("diff", *pair).stdout
+        markdown = gmt.tool("diff", "--markdown", *pair).stdout
+        assert words.replace("|", "\\|") in markdown and "changed</summary>" not in markdown
+        assert "differ" not in markdown
+
+
+@pytest.mark.parametrize("marks", MARKS)
+@pytest.mark.parametrize("name, place, before, expected, after", [
+    ("bigger", "log", N * MIB, 2 * N * MIB, 2 * N * (11 << 17)), ("oftener", "forward", 0, 0, 0)])
+def test_one_place_that_changed_is_told_of_a_run_of_another_length(gmt, runs, marks, name, place, before, expected, after):
+    """A tenth and more bytes at one place; five activations for four at another."""
+    pair = runs[marks, "once"], runs[marks, name]
+    places, result = changed(gmt, *pair)
+    assert places == [("changed", place)]
+    (row,) = [row for row in result["sites"] if row["change"] != "none"]
+    assert [row[run]["live_bytes"] for run in ("before", "expected", "after")] == [before, expected, after]
+    markdown = gmt.tool("diff", "--markdown", *pair).stdout
+    text = gmt.tool("diff", *pair).stdout
+    assert "1 place changed" in text and "1 place changed" in markdown
+    if name == "bigger":
+        assert "+30.0 MiB" in text and "40.0 MiB → 110.0 MiB, 80.0 MiB expected, in 40 → 80 blocks" in text
+    else:
+        assert "+2.0 MiB at peak" in text and "160 → 400 allocations, 320 expected" in text
+
+
+def test_counts_are_compared_as_they_are_on_request(gmt, runs):
+    pair = runs["calls", "once"], runs["calls", "twice"]
+    assert sorted(place for _, place in changed(gmt, "--length=1", *pair)[0]) == ["forward", "load", "log", "validate"]
+    assert changed(gmt, "--length", "2", *pair)[0] == []
+    assert "load" in dict(map(reversed, changed(gmt, "--length=3", *pair)[0]))
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", "", "1e9", "2x"])
+def test_a_length_that_is_none_is_refused(gmt, value):
+    done = gmt.tool("diff", f"--length={value}", "a.json", "b.json", status=2)
+    assert "--length" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_runs_before_may_have_other_lengths_each(gmt, runs):
+    before = [runs["steps", "once"], runs["steps", "twice"], runs["steps", "once"]]
+    places, result = changed(gmt, *before, runs["steps", "thrice"])
+    assert places == [] and [run["length"]["ratio"] for run in result["baselines"]] == [3, 1.5, 3]
+    assert changed(gmt, *before, runs["steps", "bigger"])[0] == [("changed", "log")]
+
+
+def test_conditions_are_decided_on_what_a_run_had(gmt, runs):
+    pair = runs["steps", "once"], runs["steps", "twice"]
+    gmt.tool("diff", "--fail-on", "leak>+0", *pair, status=1)
+    gmt.tool("diff", "--fail-on", "leak>+40M", "--", *pair)
+
+
+def busy(function, allocs, **more):
+    """A place that goes on from the first to the last moment of a run."""
+    return site([python(function)], allocs=allocs, title=function, first_time_ns=1, last_time_ns=1000, **more)
+
+
+def test_one_layer_more_is_a_change_and_no_longer_run(gmt):
+    """Every place of a network of 13 layers for 12 has a twelfth more of everything."""
+    written = []
+    for layers in (12, 13):
+        whole = report(*[busy(name, 100 * layers, live=0, peak=layers * MIB) for name in ("forward", "norm", "act")],
+                       site([python("weights")], layers * MIB, peak=layers * MIB, blocks=layers, allocs=layers,
+                            title="weights"))
+        written.append(gmt.folder / f"{layers}.json")
+        written[-1].write_text(json.dumps(whole))
+    result = json.loads(gmt.tool("diff", "--json", *written).stdout)
+    assert result["before"]["length"]["ratio"] == 1
+    assert {row["title"] for row in result["sites"] if row["change"] == "changed"} == {"forward", "norm", "act", "weights"}
+
+
+def test_what_is_set_up_once_does_not_follow_the_length(gmt):
+    """Twice the weights in a run of twice the steps."""
+    written = []
+    for times in (1, 2):
+        weights = site([python("weights")], times * MIB, peak=times * MIB, blocks=times, allocs=times, title="weights",
+                       first_time_ns=1, last_time_ns=2)
+        whole = report(busy("forward", 100 * times), weights)
+        whole["counters"] = {"steps": 100 * times}
+        written.append(gmt.folder / f"{times}.json")
+        written[-1].write_text(json.dumps(whole))
+    result = json.loads(gmt.tool("diff", "--json", *written).stdout)
+    assert [row["title"] for row in result["sites"] if row["change"] != "none"] == ["weights"]

@@ -1,0 +1,212 @@
+/* Runs of different length; see run_length.h. */
+#include "run_length.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNKNOWN     UINT64_MAX
+#define TOLERANCE   0.01 /* of a figure that follows the length */
+#define CALLS_MIN   4    /* of a place that has a say in how long a run is */
+#define PLACES_MIN  2    /* that agree */
+#define RATIO_LEAST 1.25 /* by calls: less is rather a change of the program, as one layer more */
+
+/* Half of the time between two moments: from the first allocation of a run, or the beginning of its work
+ * where that is known, to the last allocation. A place that is still at work then was not set up once. */
+static uint64_t middle(const struct saved_report *report, uint64_t begin_ns)
+{
+    uint64_t first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i < report->site_count; i++) {
+        const struct saved_site *site = &report->sites[i];
+        if (site->figures.last_time_ns > last)
+            last = site->figures.last_time_ns;
+        if (site->figures.last_time_ns > 0 && site->first_time_ns < first)
+            first = site->first_time_ns;
+    }
+    if (begin_ns == UNKNOWN)
+        begin_ns = first;
+    return last > begin_ns ? begin_ns + (last - begin_ns) / 2 : last;
+}
+
+/* All rounds of the phase of that name, and when the first began. */
+static uint64_t rounds(const struct saved_report *report, const char *name, uint64_t *first_ns)
+{
+    uint64_t sum = 0;
+    *first_ns = UNKNOWN;
+    for (size_t i = 0; i < report->phase_count; i++) {
+        const struct saved_phase *phase = &report->phases[i];
+        if (strcmp(phase->name, name) != 0)
+            continue;
+        if (__builtin_add_overflow(sum, phase->count, &sum))
+            return UINT64_MAX;
+        if (phase->first_time_ns < *first_ns)
+            *first_ns = phase->first_time_ns;
+    }
+    return sum;
+}
+
+/* The phase of the most rounds in the run that has fewer of it. */
+static void by_phase(struct run_length *length, const struct saved_report *before,
+                     const struct saved_report *after)
+{
+    uint64_t fewer = 0, first_before, first_after;
+    for (size_t i = 0; i < before->phase_count; i++) {
+        const char *name = before->phases[i].name;
+        uint64_t rounds_before = rounds(before, name, &first_before);
+        uint64_t rounds_after = rounds(after, name, &first_after);
+        uint64_t least = rounds_before < rounds_after ? rounds_before : rounds_after;
+        if (least <= fewer || (rounds_before == 1 && rounds_after == 1))
+            continue;
+        fewer = least;
+        *length = (struct run_length){.basis = LENGTH_PHASE,
+                                      .phase = name,
+                                      .before = rounds_before,
+                                      .after = rounds_after,
+                                      .middle_before_ns = middle(before, first_before),
+                                      .middle_after_ns = middle(after, first_after)};
+    }
+}
+
+struct run_length run_length_of(const struct saved_report *before, const struct saved_report *after,
+                                double given)
+{
+    struct run_length length = {
+        .ratio = 1, .middle_before_ns = middle(before, UNKNOWN), .middle_after_ns = middle(after, UNKNOWN)};
+    if (given > 0) {
+        length.basis = LENGTH_GIVEN;
+        length.ratio = given;
+        return length;
+    }
+    if (before->steps > 0 && after->steps > 0) {
+        length.basis = LENGTH_STEPS;
+        length.before = before->steps;
+        length.after = after->steps;
+    } else {
+        by_phase(&length, before, after);
+    }
+    if (length.before > 0)
+        length.ratio = (double)length.after / (double)length.before;
+    return length;
+}
+
+static bool goes_on(const struct run_length *length, const struct saved_figures *before,
+                    const struct saved_figures *after)
+{
+    return before->last_time_ns > length->middle_before_ns && after->last_time_ns > length->middle_after_ns;
+}
+
+/* Something that happens every so many steps: in a run of twice the length twice as often, or once more or
+ * less for what was left over of its round. */
+static bool follows(double ratio, uint64_t before, uint64_t after)
+{
+    double least = ratio * (double)before * (1 - TOLERANCE) - 1;
+    double most = ratio * (double)(before + 1) * (1 + TOLERANCE);
+    return (double)after >= least && (double)after <= most;
+}
+
+static bool is_near(double a, double b)
+{
+    return fabs(a - b) <= TOLERANCE * (fabs(a) > fabs(b) ? fabs(a) : fabs(b));
+}
+
+static uint64_t whole(double figure)
+{
+    return figure < (double)INT64_MAX ? (uint64_t)(figure + 0.5) : INT64_MAX;
+}
+
+static uint64_t expect_count(double ratio, uint64_t before, uint64_t after)
+{
+    if (before == after || follows(ratio, before, after))
+        return after;
+    return whole((double)before * ratio);
+}
+
+/* Bytes of so many blocks: as many more as blocks are expected, if these have the size that they had. */
+static uint64_t expect_bytes(uint64_t before, uint64_t blocks_before, uint64_t after, uint64_t blocks_after,
+                             uint64_t blocks_expected)
+{
+    if (blocks_before == 0 || blocks_before == blocks_after)
+        return before;
+    double size = (double)before / (double)blocks_before;
+    if (blocks_expected == blocks_after && is_near(size * (double)blocks_after, (double)after))
+        return after;
+    return whole(size * (double)blocks_expected);
+}
+
+static bool keeps(const struct saved_figures *figures)
+{
+    return figures->live_blocks > figures->allocs / 2;
+}
+
+struct saved_figures run_length_expect(const struct run_length *length, const struct saved_figures *before,
+                                       const struct saved_figures *after)
+{
+    struct saved_figures expected = *before;
+    if (length->ratio == 1 || !goes_on(length, before, after))
+        return expected;
+    expected.allocs = expect_count(length->ratio, before->allocs, after->allocs);
+    expected.frees = expect_count(length->ratio, before->frees, after->frees);
+    expected.allocated_bytes = expect_bytes(before->allocated_bytes, before->allocs, after->allocated_bytes,
+                                            after->allocs, expected.allocs);
+    if (!keeps(before) || !keeps(after))
+        return expected;
+    expected.live_blocks = expect_count(length->ratio, before->live_blocks, after->live_blocks);
+    expected.live_bytes = expect_bytes(before->live_bytes, before->live_blocks, after->live_bytes,
+                                       after->live_blocks, expected.live_blocks);
+    /* Of what is kept, so much is there at the peak as there was by then, and the peak may come at any time. */
+    expected.peak_blocks = expected.live_blocks == after->live_blocks
+                               ? after->peak_blocks
+                               : expect_count(length->ratio, before->peak_blocks, after->peak_blocks);
+    expected.peak_bytes = expect_bytes(before->peak_bytes, before->peak_blocks, after->peak_bytes,
+                                       after->peak_blocks, expected.peak_blocks);
+    if (before->leaked_bytes == before->live_bytes && after->leaked_bytes == after->live_bytes)
+        expected.leaked_bytes = expected.live_bytes;
+    return expected;
+}
+
+static bool has_a_say(const struct run_length *length, const struct compared *place, size_t run)
+{
+    const struct saved_figures *before = &place->each[run], *after = &place->after;
+    return before->allocs >= CALLS_MIN && after->allocs >= CALLS_MIN && goes_on(length, before, after);
+}
+
+/* How many places follow the length that one of them has. */
+static size_t count_agreeing(const struct run_length *length, const struct compared *places, size_t count,
+                             size_t run, double ratio, size_t *asked)
+{
+    size_t agreeing = 0;
+    *asked = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!has_a_say(length, &places[i], run))
+            continue;
+        ++*asked;
+        agreeing += follows(ratio, places[i].each[run].allocs, places[i].after.allocs);
+    }
+    return agreeing;
+}
+
+/* Candidates are the places with the most calls, which tell a ratio most exactly: a few, for the time. */
+#define CANDIDATES 16
+
+void run_length_by_calls(struct run_length *length, const struct compared *places, size_t count, size_t run)
+{
+    uint64_t below = UINT64_MAX;
+    for (int tried = 0; length->basis == LENGTH_UNKNOWN && tried < CANDIDATES; tried++) {
+        const struct compared *found = NULL;
+        for (size_t i = 0; i < count; i++)
+            if (has_a_say(length, &places[i], run) && places[i].each[run].allocs < below &&
+                (!found || places[i].each[run].allocs > found->each[run].allocs))
+                found = &places[i];
+        if (!found)
+            return;
+        below = found->each[run].allocs;
+        double ratio = (double)found->after.allocs / (double)found->each[run].allocs;
+        size_t asked, agreeing = count_agreeing(length, places, count, run, ratio, &asked);
+        if (agreeing < PLACES_MIN || agreeing * 2 <= asked)
+            continue;
+        bool differs = ratio >= RATIO_LEAST || ratio <= 1 / RATIO_LEAST;
+        length->basis = LENGTH_CALLS;
+        length->ratio = differs ? ratio : 1;
+        length->agreeing = agreeing;
+        length->asked = asked;
+    }
+}
