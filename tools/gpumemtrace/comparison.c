@@ -98,8 +98,7 @@ static bool spread(uint64_t *values, size_t count, uint64_t after, uint64_t *mid
 static bool find_middle(const struct saved_figures *each, size_t count, const struct saved_figures *after,
                         uint64_t *values, struct saved_figures *middle)
 {
-    bool within = each != NULL; /* always, but clang-tidy cannot tell */
-    count = within ? count : 0;
+    bool within = true;
 #define SPREAD(name)                                                                                         \
     for (size_t i = 0; i < count; i++)                                                                       \
         values[i] = each[i].name;                                                                            \
@@ -227,7 +226,7 @@ static struct saved_figures expect(const struct compared *row, const struct run_
 static void decide(struct comparison *comparison, struct compared *row, const struct making *making,
                    struct room *room)
 {
-    size_t count = comparison->before_count;
+    size_t count = row->each ? comparison->before_count : 0; /* it is, but clang-tidy cannot tell */
     find_middle(row->each, count, &row->after, room->values, &row->before);
     for (size_t i = 0; i < count; i++)
         room->expected[i] = expect(row, &comparison->lengths[i], &row->each[i]);

@@ -152,7 +152,8 @@ struct saved_figures run_length_expect(const struct run_length *length, const st
     expected.live_blocks = expect_count(length->ratio, before->live_blocks, after->live_blocks);
     expected.live_bytes = expect_bytes(before->live_bytes, before->live_blocks, after->live_bytes,
                                        after->live_blocks, expected.live_blocks);
-    /* Of what is kept, so much is there at the peak as there was by then, and the peak may come at any time. */
+    /* Of what is kept, so much is there at the peak as there was by then, and the peak may come at any time.
+     */
     expected.peak_blocks = expected.live_blocks == after->live_blocks
                                ? after->peak_blocks
                                : expect_count(length->ratio, before->peak_blocks, after->peak_blocks);
