@@ -40,7 +40,8 @@ void *pool_get(struct pool *pool);
 void pool_put(struct pool *pool, void *object);
 
 /* Large tables that grow by moving (hash buckets): mapped singly, so that the old table goes back to the
- * kernel. `bytes` of pages_free() must be what was asked of pages_alloc(). */
+ * kernel. Zeroed. `bytes` of pages_free() must be what was asked of pages_alloc(); of NULL there is nothing
+ * to free. */
 void *pages_alloc(size_t bytes);
 void pages_free(void *start, size_t bytes);
 

@@ -61,7 +61,6 @@ bool sort_items(void *items, size_t count, size_t bytes, compare_function *compa
     }
     if (in != items)
         memcpy(items, in, total);
-    if (other)
-        pages_free(other, total);
+    pages_free(other, total);
     return true;
 }

@@ -230,7 +230,6 @@ void torch_replay_release(struct torch_replay *replay)
 {
     HASH_CLEAR(hh, replay->alive);
     arena_release(&replay->arena);
-    if (replay->ring)
-        pages_free(replay->ring, TORCH_EVENTS_MAX * sizeof(*replay->ring));
+    pages_free(replay->ring, TORCH_EVENTS_MAX * sizeof(*replay->ring));
     *replay = (struct torch_replay){0};
 }

@@ -101,22 +101,6 @@ static uint32_t start_event(const struct nvtx_event *event)
     return phase_start(name);
 }
 
-static int push_wide(const wchar_t *text)
-{
-    char name[PHASE_NAME_BYTES] = "";
-    if (text != NULL)
-        nvtx_add_wide(name, text);
-    return phase_push(NULL, name);
-}
-
-static uint32_t start_wide(const wchar_t *text)
-{
-    char name[PHASE_NAME_BYTES] = "";
-    if (text != NULL)
-        nvtx_add_wide(name, text);
-    return phase_start(name);
-}
-
 /* The library's answer where there is one. Its domains are its own: a range has its bare name. */
 #define PUSH_HOOK(name, parameters, arguments, what)                                                         \
     HOOK_RETURNING(int, name, parameters)                                                                    \
@@ -135,7 +119,7 @@ static uint32_t start_wide(const wchar_t *text)
     }
 
 PUSH_HOOK(nvtxRangePushA, (const char *name), (name), phase_push(NULL, name))
-PUSH_HOOK(nvtxRangePushW, (const wchar_t *name), (name), push_wide(name))
+PUSH_HOOK(nvtxRangePushW, (const wchar_t *name), (name), nvtx_push_wide(name))
 PUSH_HOOK(nvtxRangePushEx, (const struct nvtx_event *event), (event), push_event(NULL, event))
 PUSH_HOOK(nvtxRangePop, (void), (), phase_pop(NULL))
 PUSH_HOOK(nvtxDomainRangePushEx, (const void *domain, const struct nvtx_event *event), (domain, event),
@@ -143,7 +127,7 @@ PUSH_HOOK(nvtxDomainRangePushEx, (const void *domain, const struct nvtx_event *e
 PUSH_HOOK(nvtxDomainRangePop, (const void *domain), (domain), phase_pop(domain))
 
 START_HOOK(nvtxRangeStartA, (const char *name), (name), phase_start(name))
-START_HOOK(nvtxRangeStartW, (const wchar_t *name), (name), start_wide(name))
+START_HOOK(nvtxRangeStartW, (const wchar_t *name), (name), nvtx_start_wide(name))
 START_HOOK(nvtxRangeStartEx, (const struct nvtx_event *event), (event), start_event(event))
 START_HOOK(nvtxDomainRangeStartEx, (const void *domain, const struct nvtx_event *event), (domain, event),
            start_event(event))

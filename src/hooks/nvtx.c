@@ -49,8 +49,8 @@ static const char *keep_text(const char *text)
 
 static const char *keep_wide(const wchar_t *text)
 {
-    char name[PHASE_NAME_BYTES] = "";
-    nvtx_add_wide(name, text);
+    char name[PHASE_NAME_BYTES];
+    nvtx_name_wide(name, text);
     return keep_text(name);
 }
 
@@ -116,14 +116,6 @@ static int push(const char *name)
     return phase_push(NULL, name);
 }
 
-static int push_wide(const wchar_t *text)
-{
-    char name[PHASE_NAME_BYTES] = "";
-    if (text != NULL)
-        nvtx_add_wide(name, text);
-    return phase_push(NULL, name);
-}
-
 static int push_default(const struct nvtx_event *event)
 {
     return push_event(NULL, event);
@@ -139,12 +131,9 @@ static uint64_t start(const char *name)
     return phase_start(name);
 }
 
-static uint64_t start_wide(const wchar_t *text)
+static uint64_t start_wide(const wchar_t *name)
 {
-    char name[PHASE_NAME_BYTES] = "";
-    if (text != NULL)
-        nvtx_add_wide(name, text);
-    return phase_start(name);
+    return nvtx_start_wide(name);
 }
 
 static uint64_t start_default(const struct nvtx_event *event)
@@ -171,7 +160,7 @@ static const struct {
     SERVE(CORE, 4, start_default),     SERVE(CORE, 5, start),
     SERVE(CORE, 6, start_wide),        SERVE(CORE, 7, stop),
     SERVE(CORE, 8, push_default),      SERVE(CORE, 9, push),
-    SERVE(CORE, 10, push_wide),        SERVE(CORE, 11, pop),
+    SERVE(CORE, 10, nvtx_push_wide),   SERVE(CORE, 11, pop),
     SERVE(CORE2, 2, domain_start),     SERVE(CORE2, 3, domain_end),
     SERVE(CORE2, 4, domain_push),      SERVE(CORE2, 5, domain_pop),
     SERVE(CORE2, 10, domain_register), SERVE(CORE2, 11, domain_register_wide),

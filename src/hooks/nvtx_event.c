@@ -10,7 +10,7 @@ static void add_text(char *name, const char *text)
     name[used + bytes] = '\0';
 }
 
-void nvtx_add_wide(char name[PHASE_NAME_BYTES], const wchar_t *text)
+static void add_wide(char *name, const wchar_t *text)
 {
     size_t used = strlen(name);
     for (; *text != L'\0' && used + 4 < PHASE_NAME_BYTES; text++) {
@@ -34,6 +34,13 @@ void nvtx_add_wide(char name[PHASE_NAME_BYTES], const wchar_t *text)
     name[used] = '\0';
 }
 
+void nvtx_name_wide(char name[PHASE_NAME_BYTES], const wchar_t *text)
+{
+    name[0] = '\0';
+    if (text != NULL)
+        add_wide(name, text);
+}
+
 void nvtx_name_event(char name[PHASE_NAME_BYTES], const char *domain, const struct nvtx_event *event)
 {
     name[0] = '\0';
@@ -45,6 +52,20 @@ void nvtx_name_event(char name[PHASE_NAME_BYTES], const char *domain, const stru
         if (event->message_type == NVTX_MESSAGE_ASCII || event->message_type == NVTX_MESSAGE_REGISTERED)
             add_text(name, event->message.ascii);
         else if (event->message_type == NVTX_MESSAGE_UNICODE)
-            nvtx_add_wide(name, event->message.unicode);
+            add_wide(name, event->message.unicode);
     }
+}
+
+int nvtx_push_wide(const wchar_t *text)
+{
+    char name[PHASE_NAME_BYTES];
+    nvtx_name_wide(name, text);
+    return phase_push(NULL, name);
+}
+
+uint32_t nvtx_start_wide(const wchar_t *text)
+{
+    char name[PHASE_NAME_BYTES];
+    nvtx_name_wide(name, text);
+    return phase_start(name);
 }

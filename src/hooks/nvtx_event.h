@@ -28,8 +28,11 @@ struct nvtx_event {
 
 _Static_assert(offsetof(struct nvtx_event, message) == 40, "the structure is NVTX's");
 
-/* Appends `text` to a name, as UTF-8; what does not fit is left out. */
-void nvtx_add_wide(char name[PHASE_NAME_BYTES], const wchar_t *text);
+/* `text` as a name, in UTF-8; what does not fit is left out. NULL is an empty one. */
+void nvtx_name_wide(char name[PHASE_NAME_BYTES], const wchar_t *text);
+/* phase_push() outside any domain, and phase_start(), by such a name. */
+int nvtx_push_wide(const wchar_t *text);
+uint32_t nvtx_start_wide(const wchar_t *text);
 
 /* "domain: message"; either may be missing. A registered message is taken for a text of ours. */
 void nvtx_name_event(char name[PHASE_NAME_BYTES], const char *domain, const struct nvtx_event *event);

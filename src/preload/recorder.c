@@ -274,21 +274,31 @@ static bool apply_to_block(struct event *event, struct block *ended)
     return false;
 }
 
-/* An event without a site. Before the first allocation there is nothing it could be about. */
+/* Takes the lock for an event of now. Before the first allocation there is nothing it could be about: false.
+ */
+static bool begin_plain(struct event *event)
+{
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
+        return false;
+    event->time_ns = preload_now_ns();
+    if (!preload_lock())
+        return false;
+    if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING)
+        return true;
+    preload_unlock();
+    return false;
+}
+
+/* An event without a site. */
 static bool record_plain(struct event *event, struct block *ended)
 {
     bool applied = false;
     int kept = errno;
-    if (atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING) {
-        event->time_ns = preload_now_ns();
-        if (preload_lock()) {
-            if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING)
-                applied =
-                    event->type == EVENT_FREE || event->type == EVENT_RETAIN || event->type == EVENT_RESIZE
-                        ? apply_to_block(event, ended)
-                        : apply(event, ended);
-            preload_unlock();
-        }
+    if (begin_plain(event)) {
+        applied = event->type == EVENT_FREE || event->type == EVENT_RETAIN || event->type == EVENT_RESIZE
+                      ? apply_to_block(event, ended)
+                      : apply(event, ended);
+        preload_unlock();
     }
     errno = kept;
     return applied;
@@ -335,12 +345,10 @@ void record_map(uint64_t address, uint64_t bytes, uint64_t handle)
 {
     struct event event = {.type = EVENT_MAP, .key = block_key(KEY_ADDRESS, address), .size = bytes};
     int kept = errno;
-    if (preload_lock()) {
-        if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING &&
-            (event.site = site_of_handle(handle)) != CATALOG_NONE) {
-            event.time_ns = preload_now_ns();
+    if (begin_plain(&event)) {
+        event.site = site_of_handle(handle);
+        if (event.site != CATALOG_NONE)
             apply(&event, NULL);
-        }
         preload_unlock();
     }
     errno = kept;
@@ -360,11 +368,15 @@ bool record_sample(int device, enum sample_reason reason, const struct driver_fi
                           .free_bytes = figures->free_bytes,
                           .total_bytes = figures->total_bytes,
                           .detail = reason};
-    bool recorded = record_plain(&event, NULL);
-    if (recorded && device >= 0 && device < SAMPLED_DEVICES && preload_lock()) {
-        sampling_took(&preload.sampling[device], event.time_ns, figures->took_ns);
+    bool recorded = false;
+    int kept = errno;
+    if (begin_plain(&event)) {
+        recorded = apply(&event, NULL);
+        if (recorded && device >= 0 && device < SAMPLED_DEVICES)
+            sampling_took(&preload.sampling[device], event.time_ns, figures->took_ns);
         preload_unlock();
     }
+    errno = kept;
     return recorded;
 }
 

@@ -2,8 +2,6 @@
  * Sites summed by their title: the same line of the reader's code reaches the driver by many ways (each layer
  * of a network its own), and what they ask is which of their lines holds the memory.
  */
-#include <string.h>
-
 #include "base/sort.h"
 #include "report/model.h"
 
@@ -106,7 +104,6 @@ bool report_sum_lines(struct report *report, const struct holding *holdings, siz
     };
     bool done = sum.lines && sum.place && sum.biggest;
     if (done) {
-        memset(sum.place, 0, place_bytes);
         for (size_t i = 0; i < count; i++)
             add_holding(report, &sum, &holdings[i]);
         for (size_t i = 0; i < sum.count; i++)
@@ -114,9 +111,7 @@ bool report_sum_lines(struct report *report, const struct holding *holdings, siz
         done = sort_items(sum.lines, sum.count, sizeof *sum.lines, compare_lines, &by_reason);
         *list = (struct line_list){.count = sum.count, .lines = sum.lines};
     }
-    if (sum.place)
-        pages_free(sum.place, place_bytes);
-    if (sum.biggest)
-        pages_free(sum.biggest, biggest_bytes);
+    pages_free(sum.place, place_bytes);
+    pages_free(sum.biggest, biggest_bytes);
     return done;
 }

@@ -166,8 +166,7 @@ static bool mark_ambiguous(struct report *report, uint32_t frames)
         if (string != CATALOG_NONE)
             report->names[id].names->ambiguous = state[string] == AMBIGUOUS;
     }
-    if (files)
-        pages_free(files, strings * sizeof *files);
+    pages_free(files, strings * sizeof *files);
     return done;
 }
 

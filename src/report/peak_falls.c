@@ -204,11 +204,8 @@ bool report_find_falls(struct report *report, struct peak *peak)
                             .bytes = pages_alloc(byte_bytes),
                             .holders = pages_alloc(holder_bytes),
                             .place = pages_alloc(place_bytes)};
-    bool found = asking.without && asking.bytes && asking.holders && asking.place;
-    if (found) {
-        memset(asking.without, 0, without_bytes);
-        found = find_falls(&asking, peak);
-    }
+    bool found =
+        asking.without && asking.bytes && asking.holders && asking.place && find_falls(&asking, peak);
     pages_free(asking.without, without_bytes);
     pages_free(asking.bytes, byte_bytes);
     pages_free(asking.holders, holder_bytes);

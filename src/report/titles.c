@@ -140,8 +140,7 @@ static bool leave_file(const struct report *report, struct trail *group, size_t 
         apart = exits[i].frames[0] != exits[i - 1].frames[0];
     for (size_t i = 0; apart && i < count; i++)
         group[exits[i].site].title = exits[i].title;
-    if (exits)
-        pages_free(exits, count * sizeof *exits);
+    pages_free(exits, count * sizeof *exits);
     return apart;
 }
 

@@ -53,7 +53,6 @@ bool own_stack_call(struct own_stack *stack, void (*function)(void *), void *arg
 
 void own_stack_release(struct own_stack *stack)
 {
-    if (stack->start)
-        pages_free(stack->start, stack->bytes);
+    pages_free(stack->start, stack->bytes);
     stack->start = NULL;
 }

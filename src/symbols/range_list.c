@@ -122,8 +122,7 @@ bool range_list_flatten(struct range_list *list, struct arena *arena)
         return true;
     const struct range **open = range_list_sort(list) ? pages_alloc(open_bytes) : NULL;
     if (!open || !range_list_reserve(&flat, arena, 2 * list->count)) {
-        if (open)
-            pages_free(open, open_bytes);
+        pages_free(open, open_bytes);
         list->count = 0;
         return false;
     }
