@@ -354,6 +354,7 @@ bool growth_judge(const struct history *history, uint64_t live_bytes, uint64_t e
             .bytes_per_second = middle_slope(&window) * 1e9 / (double)(UINT64_C(1) << width_log2),
             .confidence = confidence_of(&window),
             .since_ns = history->origin_ns + ((uint64_t)window.from << width_log2),
+            .until_ns = history->origin_ns + ((uint64_t)(window.end - 1) << width_log2),
             .risen_bytes = (uint64_t)window.rise,
             .rises = window.steps,
         };

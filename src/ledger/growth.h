@@ -38,7 +38,8 @@ struct growth {
      * 0.95 for a straight line, about 0.4 for the least that is named. */
     double confidence;
     uint64_t since_ns;    /* when the rise that was looked at began */
-    uint64_t risen_bytes; /* by how much it rose from then on to the end */
+    uint64_t until_ns;    /* when it was looked at last: little before the end */
+    uint64_t risen_bytes; /* by how much it rose between them */
     uint32_t rises;       /* in how many stretches of time it rose: the steps of the staircase */
 };
 

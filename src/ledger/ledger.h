@@ -232,8 +232,8 @@ struct program_phase ledger_phase(const struct ledger *ledger, size_t index);
 size_t ledger_phase_site_count(const struct ledger *ledger);
 struct phase_site ledger_phase_site(const struct ledger *ledger, size_t index);
 
-/* Steps that ended: all, and those after a time (about: ledger/history.h). */
+/* Steps that ended: all, and those between two times, the second no earlier (about: ledger/history.h). */
 uint64_t ledger_steps(const struct ledger *ledger);
-uint64_t ledger_steps_since(const struct ledger *ledger, uint64_t time_ns);
+uint64_t ledger_steps_between(const struct ledger *ledger, uint64_t from_ns, uint64_t to_ns);
 
 #endif

@@ -252,15 +252,19 @@ uint64_t ledger_steps(const struct ledger *ledger)
     return ledger->phases.steps;
 }
 
-uint64_t ledger_steps_since(const struct ledger *ledger, uint64_t time_ns)
+/* How many had been done then. */
+static uint64_t steps_at(const struct phases *phases, uint64_t time_ns)
 {
-    const struct history *history = ledger->phases.step_history;
+    const struct history *history = phases->step_history;
     if (history == NULL || time_ns <= history->origin_ns)
-        return ledger->phases.steps;
-    uint64_t cell = (time_ns - history->origin_ns) >> history->width_log2;
-    if (cell > history->last)
         return 0;
-    return ledger->phases.steps - history->floors[cell];
+    uint64_t cell = (time_ns - history->origin_ns) >> history->width_log2;
+    return cell > history->last ? phases->steps : history->floors[cell];
+}
+
+uint64_t ledger_steps_between(const struct ledger *ledger, uint64_t from_ns, uint64_t to_ns)
+{
+    return steps_at(&ledger->phases, to_ns) - steps_at(&ledger->phases, from_ns);
 }
 
 struct phase_record *phases_restore(struct ledger *ledger, const struct program_phase *phase)

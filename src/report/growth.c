@@ -48,7 +48,7 @@ static int compare_growing(const void *left, const void *right, const void *cont
 
 static uint64_t steps_during(const struct ledger *ledger, const struct growth *growth)
 {
-    uint64_t steps = ledger_steps_since(ledger, growth->since_ns);
+    uint64_t steps = ledger_steps_between(ledger, growth->since_ns, growth->until_ns);
     return steps >= STEPS_MIN ? steps : 0;
 }
 

@@ -2,7 +2,6 @@
 import json
 import os
 import pathlib
-import re
 import subprocess
 
 import pytest
@@ -196,7 +195,7 @@ PYTHON = {"PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'programs'}"}
 
 def test_phases_and_steps_from_python(gmt):
     done = gmt.python("""
-        import cuda, gpumemtrace, time
+        import cuda, gpumemtrace
         with gpumemtrace.phase("import"):
             cuda.init()             # nothing is allocated in it
         kept = []
@@ -207,7 +206,6 @@ def test_phases_and_steps_from_python(gmt):
                 kept.append(cuda.allocate(1 << 20))
                 cuda.release(cuda.allocate(6 << 20))
             gpumemtrace.step()
-            time.sleep(0.002)
 
         for step in range(200):
             train(step)
@@ -221,9 +219,6 @@ def test_phases_and_steps_from_python(gmt):
     kept, scratch = sorted(done.report["sites"], key=lambda site: site["live_bytes"], reverse=True)
     assert {row["site"]: (row["rise_bytes"] // MIB, row["net_bytes"] // MIB) for row in found["train"]["sites"]} == \
         {kept["id"]: (1, 200), scratch["id"]: (6, 0)}
-    (growing,) = done.report["growth"]
-    assert growing["site"] == kept["id"] and growing["bytes_per_step"] == pytest.approx(MIB, rel=0.1)
-    assert re.search(r"^Growing by \S+ [KM]iB a step \(\S+ MiB/s\)", done.text, re.M)
     assert gmt.rendered(done.recording)["phases"] == done.report["phases"]
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import recording_writer
 from conftest import TIMEOUT, TOOL
 
 MIB = 1 << 20
@@ -196,22 +197,16 @@ def test_sites_are_sorted_by_the_key(gmt, key, first):
 
 
 def test_growing_sites_come_first_when_asked(gmt):
-    done = gmt.python("""
-        import time
-        import cuda
-        cuda.init()
-        def leak():
-            return cuda.allocate(1 << 16)
-        def hold():
-            return cuda.allocate(64 << 20)
-        held, kept = hold(), []
-        for _ in range(150):
-            kept.append(leak())
-            time.sleep(0.002)
-        """)
-    text = gmt.tool("top", "--once", "--sort", "growth", done.recording).stdout
+    made = recording_writer.Recording()
+    made.process()
+    hold, leak = (made.site(made.stack(made.python(name, "/src/serve.py", line))) for name, line in (("hold", 3), ("leak", 5)))
+    made.alloc(hold, 0x7F0000000000, 64 * MIB)
+    for turn in range(150):
+        made.alloc(leak, 0x7F1000000000 + turn * MIB, 64 << 10, time=10 * 10**6)
+    recording = made.write(gmt.folder / "serve.gmt")
+    text = gmt.tool("top", "--once", "--sort", "growth", recording).stdout
     row = text.split("PLACE\n")[1].splitlines()[0]
-    assert row.endswith("in leak") and "/s" in row
+    assert row.endswith("serve.py:5 in leak") and "6.2 MiB/s" in row  # 64 KiB in each hundredth of a second
 
 
 def test_on_a_terminal_it_answers_to_keys(gmt, steps):

@@ -178,11 +178,13 @@ static void test_steps_are_counted_by_time(void **state)
         trace_books_apply(
             &books, &(struct event){.type = EVENT_STEP, .size = i, .time_ns = i * UINT64_C(1000000)}, NULL);
     assert_int_equal(ledger_steps(books.ledger), 1000);
-    assert_int_equal(ledger_steps_since(books.ledger, 0), 1000);
+    assert_int_equal(ledger_steps_between(books.ledger, 0, UINT64_MAX), 1000);
     /* A history has at least 32 cells in use: a cell is at most a thirty-second of the time. */
-    uint64_t half = ledger_steps_since(books.ledger, UINT64_C(500500000));
-    assert_true(half >= 500 - 1000 / 32 && half <= 500 + 1000 / 32);
-    assert_int_equal(ledger_steps_since(books.ledger, UINT64_C(5000000000)), 0);
+    uint64_t middle = UINT64_C(500500000);
+    uint64_t first = ledger_steps_between(books.ledger, 0, middle);
+    assert_true(first >= 500 - 1000 / 32 && first <= 500 + 1000 / 32);
+    assert_int_equal(ledger_steps_between(books.ledger, middle, UINT64_MAX), 1000 - first);
+    assert_int_equal(ledger_steps_between(books.ledger, UINT64_C(5000000000), UINT64_MAX), 0);
 }
 
 /* ---- against a second bookkeeping ---- */
