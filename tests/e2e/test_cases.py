@@ -1,8 +1,10 @@
 """Bugs that people had, acted out again (tests/cases): the report must show each for what it is."""
+import subprocess
 import sys
 
+import pytest
 import stand_in
-from conftest import PROGRAMS, ROOT
+from conftest import CC, PRELOAD, PROGRAMS, ROOT
 
 PYTHON_MODULE = {"PYTHONPATH": f"{PROGRAMS}:{ROOT / 'python'}"}
 KIB, MIB = 1 << 10, 1 << 20
@@ -101,12 +103,30 @@ def growing(report):
     return {row["site"] for row in report["growth"]}
 
 
+def reason_of(report, site):
+    """Why its line is listed among what is still allocated."""
+    (reason,) = [line["reason"] for line in report["leaks"]["lines"] if line["site"] == site["id"]]
+    return reason
+
+
+def check_grows(report, site):
+    """It, and no other site."""
+    assert growing(report) == {site["id"]} and reason_of(report, site) == "grew"
+
+
 def check_keeps_adding_up(report, site):
-    """How evenly a few dozen turns follow each other is the machine's affair: they may do so too unevenly for growth to be
-    told. But the line is marked, and no other site is named."""
-    assert growing(report) <= {site["id"]}
-    reasons = {line["reason"] for line in report["leaks"]["lines"] if line["site"] == site["id"]}
-    assert len(reasons) == 1 and reasons <= {"grew", "adds_up"}
+    """Of a program with threads: how evenly they take turns is the machine's affair, which may be too little for growth to
+    be told. But the line is marked, and no other site is named."""
+    assert growing(report) <= {site["id"]} and reason_of(report, site) in ("grew", "adds_up")
+
+
+@pytest.fixture(scope="module")
+def even_clock(tmp_path_factory):
+    """Variables for a program without threads: its turns are equally long then. Never sanitized, since a sanitizer's runtime
+    asks for the time before it can serve instrumented code."""
+    library = tmp_path_factory.mktemp("clock") / "even_clock.so"
+    subprocess.run([CC, "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", PROGRAMS / "even_clock.c", "-o", library], check=True)
+    return {"LD_PRELOAD": f"{PRELOAD}:{library}"}
 
 
 def test_checkpoint_and_model_on_the_device_at_once(gmt):
@@ -153,12 +173,12 @@ def test_batches_that_workers_pin_and_nobody_takes(gmt):
     assert site_in(report, "train")["live_bytes"] == 0
 
 
-def test_graph_for_every_batch_size_that_is_never_destroyed(gmt):
-    report = play(gmt, "graph_per_shape").report
+def test_graph_for_every_batch_size_that_is_never_destroyed(gmt, even_clock):
+    report = play(gmt, "graph_per_shape", env=even_clock).report
     graphs = site_in(report, "capture", family="graph", space="graph")
     assert (graphs["live_blocks"], graphs["live_bytes"]) == (60, sum((1 + size) * 64 * KIB for size in range(60)))
     assert device_space(report)["peak_bytes"] == 64 * MIB  # what a graph allocates counts by itself
-    check_keeps_adding_up(report, graphs)
+    check_grows(report, graphs)
 
 
 def test_pool_that_keeps_all_while_another_library_asks_the_driver(gmt):
@@ -171,11 +191,11 @@ def test_pool_that_keeps_all_while_another_library_asks_the_driver(gmt):
     assert report["leaks"]["live_bytes"] == 5 * unit
 
 
-def test_physical_memory_whose_mapping_is_gone_and_whose_handle_is_forgotten(gmt):
-    report = play(gmt, "mappings_kept").report
+def test_physical_memory_whose_mapping_is_gone_and_whose_handle_is_forgotten(gmt, even_clock):
+    report = play(gmt, "mappings_kept", env=even_clock).report
     physical = site_in(report, "physical", family="vmm")
     assert (physical["allocs"], physical["frees"], physical["live_bytes"]) == (50, 0, 50 * 2 * MIB)
-    check_keeps_adding_up(report, physical)
+    check_grows(report, physical)
     assert live_sites(report) == {physical["id"]}
 
 
@@ -213,11 +233,11 @@ def test_workspace_of_each_requests_thread(gmt):
     check_keeps_adding_up(report, workspace)
 
 
-def test_array_of_each_frames_texture(gmt):
-    report = play(gmt, "texture_per_frame").report
+def test_array_of_each_frames_texture(gmt, even_clock):
+    report = play(gmt, "texture_per_frame", env=even_clock).report
     array = site_in(report, "array", family="array", space="device")
     assert (array["live_blocks"], array["live_bytes"]) == (64, 64 * 256 * 128 * 4)
-    check_keeps_adding_up(report, array)
+    check_grows(report, array)
 
 
 def test_managed_memory_beyond_what_the_device_has(gmt):
@@ -229,8 +249,8 @@ def test_managed_memory_beyond_what_the_device_has(gmt):
                for note in report["notes"])
 
 
-def test_phases_and_steps_that_a_training_loop_names(gmt):
-    report = play(gmt, "phases_of_training", env=PYTHON_MODULE).report
+def test_phases_and_steps_that_a_training_loop_names(gmt, even_clock):
+    report = play(gmt, "phases_of_training", env={**PYTHON_MODULE, **even_clock}).report
     phases = {phase["name"]: phase for phase in report["phases"]}
     assert {name: (phase["count"], phase["peak_bytes"] // MIB, phase["net_bytes"] // MIB)
             for name, phase in phases.items()} == {
@@ -239,9 +259,9 @@ def test_phases_and_steps_that_a_training_loop_names(gmt):
         "validation": (30, 60 + 30, 30)}
     (peak,) = report["peaks"]
     assert peak["phases"] == ["training", "optimizer"]
-    check_keeps_adding_up(report, site_in(report, "predict"))
-    for line in report["growth_lines"]:
-        assert 0.8 * MIB < line["bytes_per_step"] < 1.2 * MIB
+    check_grows(report, site_in(report, "predict"))
+    (line,) = report["growth_lines"]
+    assert line["bytes_per_step"] == pytest.approx(MIB, rel=0.05)
 
 
 def test_statistics_that_keep_the_segments_of_batches_of_varying_length(gmt):
