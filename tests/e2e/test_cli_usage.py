@@ -3,9 +3,10 @@ import json
 import os
 import random
 import re
+import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, TOOL
 
 COMMANDS = ["run", "report", "diff", "merge", "export", "top", "doctor", "completion"]
 
@@ -160,3 +161,15 @@ def test_output_that_cannot_be_written_is_said(gmt, tmp_path):
                               env=gmt.environment(traced=False))
     assert done.returncode == 2
     assert done.stderr == "gpumemtrace: standard output: No space left on device\n"
+
+
+def test_no_function_of_ours_stands_in_for_one_of_a_library(gmt):
+    """The tool's own names go before those of the libraries that it is linked with, inside these too."""
+    def names(path, *options):
+        done = subprocess.run(["nm", *options, "--defined-only", path], capture_output=True, text=True, check=True)
+        return {line.split()[2].split("@")[0] for line in done.stdout.splitlines() if line.split()[1] in "TDBR"}
+    linked = subprocess.run(["ldd", TOOL], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"=> (/\S*(?:libdw|libelf|libjansson)\S*)", linked)
+    assert len(libraries) == 3
+    for library in libraries:
+        assert names(TOOL) & names(library, "-D") <= {"_init", "_fini"}

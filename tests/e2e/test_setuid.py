@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import CC, LIBRARY, PRELOAD, PROGRAMS, SANITIZE, SIMGPU
+from conftest import CC, LIBRARY, PROGRAMS, SANITIZE, SIMGPU
 
 NOBODY = 65534
 

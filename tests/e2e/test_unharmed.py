@@ -1,6 +1,5 @@
 """Whatever is wrong around the library, one clear line says so and the program runs on as it would without us."""
 import os
-import resource
 import shutil
 import subprocess
 import sys

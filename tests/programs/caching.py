@@ -2,7 +2,7 @@
 loads the real one. CACHING_ALLOCATOR names the folder with its libraries."""
 import ctypes
 import os
-from ctypes import POINTER, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 FOLDER = os.environ["CACHING_ALLOCATOR"]
 CPU, CUDA = 0, 1
