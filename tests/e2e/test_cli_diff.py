@@ -1,5 +1,6 @@
 """`gpumemtrace diff`: places are matched by what people call them, and what changed is said, the biggest first."""
 import copy
+import itertools
 import json
 import shutil
 
@@ -205,6 +206,21 @@ def test_killed_and_running_processes_are_pointed_out(diff):
     assert "before.json is of a process that was killed" in text and "after.json is of a process that still" in text
 
 
+def changes_of_runs(gmt, before, after, where=""):
+    """What changed between two runs, which must be the same of recordings, of reports and of one and the other: places
+    whose titles have `where` in them."""
+    found = []
+    for pair in itertools.product((before.recording, before.recording.with_suffix(".json")),
+                                  (after.recording, after.recording.with_suffix(".json"))):
+        result = json.loads(gmt.tool("diff", "--json", *pair).stdout)
+        rows = [row for row in result["sites"] if row["change"] != "none"]
+        assert result["same"] is (rows == []), pair
+        assert all(where in row["title"] for row in rows)
+        found.append([(row["change"], row["before"]["live_bytes"], row["after"]["live_bytes"]) for row in rows])
+    assert found == found[:1] * 4
+    return found[0]
+
+
 def test_recordings_and_reports_of_one_run_have_no_change(gmt):
     done = gmt.python("""
         import cuda
@@ -216,9 +232,7 @@ def test_recordings_and_reports_of_one_run_have_no_change(gmt):
         cuda.init()
         Trainer().step(1 << 20)
         """)
-    (exit_report,) = done.folder.glob("*.json")
-    for pair in ([done.recording, done.recording], [exit_report, done.recording], [done.recording, exit_report]):
-        assert json.loads(gmt.tool("diff", "--json", *pair).stdout)["same"] is True
+    assert changes_of_runs(gmt, done, done) == []
 
 
 def test_two_runs_of_a_program_that_was_edited_between(gmt):
@@ -234,10 +248,8 @@ def test_two_runs_of_a_program_that_was_edited_between(gmt):
         """
     edited = ("\n" * 200 + source).replace("step(10)", "step(11)")
     before, after = gmt.python(source), gmt.python(edited)
-    result = json.loads(gmt.tool("diff", "--json", before.recording, after.recording).stdout)
-    (row,) = [row for row in result["sites"] if row["change"] != "none"]
-    assert row["change"] == "changed"
-    assert (row["before"]["live_bytes"], row["after"]["live_bytes"]) == (10 << 20, 11 << 20)
+    assert changes_of_runs(gmt, before, gmt.python("\n" * 200 + source)) == []
+    assert changes_of_runs(gmt, before, after, " in keep") == [("changed", 10 << 20, 11 << 20)]
 
 
 WORK = """
@@ -302,10 +314,10 @@ def test_a_library_that_was_edited_and_built_anew_is_no_change(gmt, compiled, tm
     one = native_program(compiled, tmp_path / "one", "")
     more = "\n" * 200 + "int unused(int x) { volatile int y = x; while (y > 3) y /= 2; return y; }"
     two = native_program(compiled, tmp_path / "two", more)
-    before, after = gmt.run(one, 10).recording, gmt.run(two, 10).recording
-    assert json.loads(gmt.tool("diff", "--json", before, after).stdout)["same"] is True
-    eleven = gmt.run(two, 11).recording
-    gmt.tool("diff", "--fail-on", "peak>+5%", before, eleven, status=1)
+    before, eleven = gmt.run(one, 10), gmt.run(two, 11)
+    assert changes_of_runs(gmt, before, gmt.run(two, 10)) == []
+    assert changes_of_runs(gmt, before, eleven, "main") == [("changed", 14 << 20, 15 << 20)]
+    gmt.tool("diff", "--fail-on", "peak>+5%", before.recording, eleven.recording, status=1)
 
 
 def test_another_python_is_no_change_of_a_real_run(gmt):
@@ -314,8 +326,11 @@ def test_another_python_is_no_change_of_a_real_run(gmt):
         pytest.skip("there is one Python only")
     script = gmt.folder / "train.py"
     script.write_text(f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport cuda\ncuda.init()\n"
-                      "class Trainer:\n    def step(self):\n        self.kept = [cuda.allocate(1 << 20) for _ in range(3)]\n"
-                      "trainer = Trainer()\ntrainer.step()\n")
-    before = gmt.run(found[0], script).recording
+                      "class Trainer:\n    def step(self, count):\n"
+                      "        self.kept = [cuda.allocate(1 << 20) for _ in range(count)]\n"
+                      "    def weights(self):\n        self.weight = cuda.allocate(4 << 20)\n"
+                      "trainer = Trainer()\ntrainer.step(int(sys.argv[1]))\ntrainer.weights()\n")
+    before = gmt.run(found[0], script, 10)
     for path in found[1:]:
-        assert json.loads(gmt.tool("diff", "--json", before, gmt.run(path, script).recording).stdout)["same"] is True, path
+        assert changes_of_runs(gmt, before, gmt.run(path, script, 10)) == [], path
+    assert changes_of_runs(gmt, before, gmt.run(found[-1], script, 11), "step") == [("changed", 10 << 20, 11 << 20)]
