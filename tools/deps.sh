@@ -56,6 +56,8 @@ lint   cppcheck        command cppcheck
 ci     golang-go       command go
 ci     mandoc          command mandoc
 ci     groff-base      command groff
+ci     prometheus      command promtool
+ci     sqlite3         command sqlite3
 ci     zsh             command zsh
 ci     fish            command fish
 ROWS

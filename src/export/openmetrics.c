@@ -1,7 +1,9 @@
 /*
  * OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/), without timestamps, as
- * node_exporter's textfile collector wants it. Sites are summed by title, since a set of labels may come only
- * once; those that hold nothing and grow by nothing are left out, so that a scrape stays small.
+ * node_exporter's textfile collector wants it. That reads Prometheus' older format, which the same text is,
+ * too, as long as there are no counters: they alone are named differently in the two. A run that is over
+ * counts nothing further, so its totals are gauges. Sites are summed by title, since a set of labels may come
+ * only once; those that hold nothing and grow by nothing are left out, so that a scrape stays small.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +38,7 @@ static void write_label(struct output *out, const char *between, const char *nam
 }
 
 struct metric {
-    const char *name, *type, *unit, *help, *suffix;
+    const char *name, *unit, *help;
     uint64_t (*value)(const struct totals *totals);
 };
 
@@ -54,19 +56,17 @@ GETTER(frees)
 #undef GETTER
 
 static const struct metric space_metrics[] = {
-    {"gpumemtrace_live_bytes", "gauge", "bytes", "Allocated and not given back.", "", get_live_bytes},
-    {"gpumemtrace_live_blocks", "gauge", "blocks", "Allocations not given back.", "", get_live_blocks},
-    {"gpumemtrace_peak_bytes", "gauge", "bytes", "The most that was ever allocated at once.", "",
-     get_peak_bytes},
-    {"gpumemtrace_allocated_bytes", "counter", "bytes", "Allocated in all.", "_total", get_allocated_bytes},
-    {"gpumemtrace_allocations", "counter", "", "Allocations.", "_total", get_allocs},
-    {"gpumemtrace_frees", "counter", "", "Allocations given back.", "_total", get_frees},
+    {"gpumemtrace_live_bytes", "bytes", "Allocated and not given back.", get_live_bytes},
+    {"gpumemtrace_live_blocks", "blocks", "Allocations not given back.", get_live_blocks},
+    {"gpumemtrace_peak_bytes", "bytes", "The most that was ever allocated at once.", get_peak_bytes},
+    {"gpumemtrace_allocated_bytes", "bytes", "Allocated in all.", get_allocated_bytes},
+    {"gpumemtrace_allocations", "", "Allocations.", get_allocs},
+    {"gpumemtrace_frees", "", "Allocations given back.", get_frees},
 };
 
-static void write_head(struct output *out, const char *name, const char *type, const char *unit,
-                       const char *help)
+static void write_head(struct output *out, const char *name, const char *unit, const char *help)
 {
-    output_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    output_format(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
     if (unit[0])
         output_format(out, "# UNIT %s %s\n", name, unit);
 }
@@ -97,10 +97,10 @@ static void write_space_labels(struct output *out, enum layer layer, enum space_
 static void write_spaces(struct output *out, const struct report *report, const struct metric *family)
 {
     const struct ledger *ledger = report->input->ledger;
-    write_head(out, family->name, family->type, family->unit, family->help);
+    write_head(out, family->name, family->unit, family->help);
     for (size_t i = 0; i < ledger_space_count(ledger); i++) {
         const struct ledger_space *space = ledger_space(ledger, i);
-        output_format(out, "%s%s", family->name, family->suffix);
+        output_text(out, family->name);
         write_process_labels(out, report);
         write_space_labels(out, space->layer, space->kind, space->device);
         output_format(out, "} %llu\n", (unsigned long long)family->value(&space->totals));
@@ -185,16 +185,15 @@ static void write_places(struct output *out, const struct report *report, const 
 {
     static const char live[] = "gpumemtrace_site_live_bytes", peak[] = "gpumemtrace_site_peak_bytes",
                       growth[] = "gpumemtrace_site_growth_bytes_per_second";
-    write_head(out, live, "gauge", "bytes", "Allocated at a line of code and not given back.");
+    write_head(out, live, "bytes", "Allocated at a line of code and not given back.");
     for (size_t i = 0; i < count; i++)
         if (places[i].live_bytes > 0)
             write_place(out, report, live, &places[i], places[i].live_bytes);
-    write_head(out, peak, "gauge", "bytes", "Held by a line of code at the peak of its memory.");
+    write_head(out, peak, "bytes", "Held by a line of code at the peak of its memory.");
     for (size_t i = 0; i < count; i++)
         if (places[i].peak_bytes > 0)
             write_place(out, report, peak, &places[i], places[i].peak_bytes);
-    write_head(out, growth, "gauge", "bytes_per_second",
-               "Gained by a line of code whose memory keeps growing.");
+    write_head(out, growth, "bytes_per_second", "Gained by a line of code whose memory keeps growing.");
     for (size_t i = 0; i < count; i++)
         if (places[i].growth > 0)
             write_place(out, report, growth, &places[i], places[i].growth);
@@ -203,8 +202,8 @@ static void write_places(struct output *out, const struct report *report, const 
 static void write_ooms(struct output *out, const struct report *report)
 {
     static const char name[] = "gpumemtrace_out_of_memory";
-    write_head(out, name, "counter", "", "Allocations that were refused for want of memory.");
-    output_format(out, "%s_total", name);
+    write_head(out, name, "", "Allocations that were refused for want of memory.");
+    output_text(out, name);
     write_process_labels(out, report);
     output_format(out, "} %zu\n", report->oom_count);
 }

@@ -320,16 +320,20 @@ def test_openmetrics_is_parsed(gmt, recording, report):
     families = {family.name: family for family in parser.text_string_to_metric_families(text)}
     for space in report["spaces"]:
         labels = {"space": space["space"], "device": "" if space["device"] is None else str(space["device"])}
-        for name, suffix, key in [("gpumemtrace_live_bytes", "", "live_bytes"), ("gpumemtrace_peak_bytes", "", "peak_bytes"),
-                                  ("gpumemtrace_allocated_bytes", "_total", "allocated_bytes"),
-                                  ("gpumemtrace_allocations", "_total", "allocs")]:
+        for name, key in [("gpumemtrace_live_bytes", "live_bytes"), ("gpumemtrace_peak_bytes", "peak_bytes"),
+                          ("gpumemtrace_allocated_bytes", "allocated_bytes"), ("gpumemtrace_allocations", "allocs")]:
             (sample,) = [sample for sample in families[name].samples if labels.items() <= sample.labels.items()]
-            assert sample.name == name + suffix and sample.value == space[key]
+            assert sample.name == name and sample.value == space[key]
     sites = families["gpumemtrace_site_live_bytes"].samples
     assert sum(sample.value for sample in sites) == sum(site["live_bytes"] for site in report["sites"])
     assert any(ODD_NAME in sample.labels["site"] for sample in sites)
     (refused,) = families["gpumemtrace_out_of_memory"].samples
     assert refused.value == 1
+    older = pytest.importorskip("prometheus_client.parser")  # what node_exporter reads
+    assert {family.name: (family.type, family.documentation, [sample[:3] for sample in family.samples])
+            for family in older.text_string_to_metric_families(text)} == {
+        name: (family.type, family.documentation, [sample[:3] for sample in family.samples])
+        for name, family in families.items()}
 
 
 # What the unpickler of PyTorch's memory page knows (torch/utils/viz/MemoryViz.js).
