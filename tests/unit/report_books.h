@@ -5,6 +5,8 @@
 #ifndef TESTS_REPORT_BOOKS_H
 #define TESTS_REPORT_BOOKS_H
 
+#include <string.h>
+
 #include <jansson.h>
 
 #include "report/report.h"
