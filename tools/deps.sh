@@ -55,6 +55,7 @@ lint   clang-tidy      command clang-tidy
 lint   cppcheck        command cppcheck
 ci     golang-go       command go
 ci     mandoc          command mandoc
+ci     python3-yaml    python  yaml
 ci     groff-base      command groff
 ci     prometheus      command promtool
 ci     sqlite3         command sqlite3
