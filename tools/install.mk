@@ -18,6 +18,8 @@ INSTALL     ?= install
 TOOL        ?= $(BUILD)/gpumemtrace
 
 MANUAL_PAGES   := $(patsubst docs/man/%.in,%,$(wildcard docs/man/*.in))
+# What the README points to.
+DOCUMENTS      := $(wildcard docs/*.md docs/*.yml docs/*.png docs/recipes/*.py)
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
 
 # Made each time: what it says depends on the variables of this very call.
@@ -43,9 +45,8 @@ $(BUILD)/share: cli
 .PHONY: install uninstall
 install: all $(BUILD)/gpumemtrace.pc $(BUILD)/share
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/gpumemtrace \
-		$(DESTDIR)$(docdir) $(DESTDIR)$(pythondir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 \
-		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(bashdir) \
-		$(DESTDIR)$(zshdir) $(DESTDIR)$(fishdir)
+		$(DESTDIR)$(docdir)/docs/recipes $(DESTDIR)$(pythondir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 \
+		$(DESTDIR)$(mandir)/man7 $(DESTDIR)$(bashdir) $(DESTDIR)$(zshdir) $(DESTDIR)$(fishdir)
 	$(INSTALL) -m 644 $(BUILD)/share/*.1 $(DESTDIR)$(mandir)/man1
 	$(INSTALL) -m 644 $(BUILD)/share/*.5 $(DESTDIR)$(mandir)/man5
 	$(INSTALL) -m 644 $(BUILD)/share/*.7 $(DESTDIR)$(mandir)/man7
@@ -59,12 +60,13 @@ install: all $(BUILD)/gpumemtrace.pc $(BUILD)/share
 	$(INSTALL) -m 644 $(BUILD)/gpumemtrace.pc $(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc
 	$(INSTALL) -m 644 python/gpumemtrace.py $(DESTDIR)$(pythondir)
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
+	for file in $(DOCUMENTS); do $(INSTALL) -m 644 $$file $(DESTDIR)$(docdir)/$$file || exit 1; done
 
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/gpumemtrace $(DESTDIR)$(libdir)/libgpumemtrace.so \
 		$(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS))
-	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE) $(DESTDIR)$(pythondir)/gpumemtrace.py
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,README.md CHANGELOG.md LICENSE $(DOCUMENTS)) $(DESTDIR)$(pythondir)/gpumemtrace.py
 	rm -f $(DESTDIR)$(mandir)/man1/gpumemtrace.1 $(DESTDIR)$(mandir)/man1/gpumemtrace-*.1 \
 		$(foreach page,$(MANUAL_PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(page)))/$(page)) \
 		$(DESTDIR)$(bashdir)/gpumemtrace $(DESTDIR)$(zshdir)/_gpumemtrace $(DESTDIR)$(fishdir)/gpumemtrace.fish
-	-rmdir $(DESTDIR)$(includedir)/gpumemtrace $(DESTDIR)$(docdir) $(DESTDIR)$(pythondir)
+	-rmdir $(addprefix $(DESTDIR),$(includedir)/gpumemtrace $(docdir)/docs/recipes $(docdir)/docs $(docdir) $(pythondir))

@@ -1,6 +1,7 @@
 """make install: GNU variables, pkg-config, an installed tree that works where it was moved to, and uninstall."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,8 @@ def test_gnu_variables_and_pkg_config_agree(tmp_path):
     assert {"usr/bin/gpumemtrace", "usr/lib/x86_64-linux-gnu/libgpumemtrace.so",
             "usr/lib/x86_64-linux-gnu/pkgconfig/gpumemtrace.pc", "usr/include/gpumemtrace/trace.h",
             "usr/include/gpumemtrace.h", "usr/share/gpumemtrace/python/gpumemtrace.py"} <= installed
+    links = {f"usr/share/doc/gpumemtrace/{path}" for path in re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text())}
+    assert links and links <= installed
     text = (tmp_path / "usr/lib/x86_64-linux-gnu/pkgconfig/gpumemtrace.pc").read_text()
     assert f"Version: {version()}" in text and "libdir=/usr/lib/x86_64-linux-gnu\n" in text and "@" not in text
     assert f"## [{version()}]" in (ROOT / "CHANGELOG.md").read_text()
@@ -52,7 +55,8 @@ def test_uninstall_leaves_nothing(tmp_path):
     assert files(tmp_path)
     make("uninstall", f"DESTDIR={tmp_path}")
     assert files(tmp_path) == set()
-    assert not pathlib.Path(tmp_path / "usr/local/include/gpumemtrace").exists()
+    for folder in ("include/gpumemtrace", "share/doc/gpumemtrace", "share/gpumemtrace/python"):
+        assert not pathlib.Path(tmp_path / "usr/local" / folder).exists()
 
 
 def test_tool_and_changelog_name_one_version(gmt):
