@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from conftest import SANITIZE, TOOL
+from recording_writer import Recording
 from test_cli_diff import LOAD, MIB, STEP, native, python, report, site
 
 
@@ -167,6 +168,51 @@ def test_a_thousand_processes_take_little_memory_and_time(job):
                           preexec_fn=bound)
     merged = json.loads(done.stdout)
     assert merged["processes"] == 1000 and merged["spaces"][0]["live_bytes"]["total"] == 1000 * 20 * MIB
+
+
+FORK = """
+#include <sys/syscall.h>
+#include <unistd.h>
+pid_t fork(void)
+{
+    pid_t pid = ENDS ? (pid_t)syscall(SYS_clone, 17, 0, 0, 0, 0) : -1;
+    if (pid == 0)
+        _exit(1);
+    return pid;
+}
+"""
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="a sanitizer's runtime must be loaded first")
+@pytest.mark.parametrize("helpers", ["all", "none: one processor", "none: no fork", "none: they end at once"])
+def test_helpers_change_nothing_in_what_is_said(gmt, compiled, tmp_path, helpers):
+    """Of twelve recordings of one step more each, one is damaged, and one is a report by another name."""
+    folder = gmt.folder / "job"
+    folder.mkdir()
+    for number in range(12):
+        made = Recording()
+        made.process("/bin/train", "node", str(number))
+        place = made.site(made.stack(made.python("step", "/a/train.py", 7)))
+        for block in range(number + 1):
+            made.alloc(place, 0x7F0000000000 + (block << 21), MIB)
+        made.write(folder / f"{number:02}.gmt", pid=1000 + number)
+    (folder / "03.gmt").write_bytes(b"GPUMTRC\0" + bytes(100))
+    whole = report(site([python("step", line=7)], MIB, peak=MIB))
+    whole["process"].update(rank=7, host="node", pid=1007)
+    (folder / "07.gmt").write_text(json.dumps(whole))
+    source = tmp_path / "fork.c"
+    source.write_text(FORK)
+    environment = gmt.environment(traced=False)
+    if helpers.endswith(("fork", "once")):
+        environment["LD_PRELOAD"] = compiled(source, "-shared", "-fPIC", f"-DENDS={int(helpers.endswith('once'))}")
+    one = {min(os.sched_getaffinity(0))}
+    done = subprocess.run([TOOL, "merge", "--json", folder], capture_output=True, text=True, env=environment,
+                          preexec_fn=lambda: helpers.endswith("processor") and os.sched_setaffinity(0, one))
+    assert done.returncode == 2 and "03.gmt" in done.stderr and done.stderr.count("\n") == 1
+    merged = json.loads(done.stdout)
+    assert merged["unreadable"] == 1
+    assert {member["rank"]: member["live_bytes"] // MIB for member in merged["members"]} == {
+        number: 1 if number == 7 else number + 1 for number in range(12) if number != 3}
 
 
 FAST_CLOCK = """

@@ -15,6 +15,7 @@
 #include "gpumemtrace/trace.h"
 #include "progress.h"
 #include "symbol_options.h"
+#include "render_ahead.h"
 #include "report_file.h"
 
 #define TOP_DEFAULT 20
@@ -110,15 +111,37 @@ static void collect(struct files *files, int count, char **words)
     files->count = kept;
 }
 
+/* Those of the files that are recordings by their names; *count of them. NULL when there is no memory. */
+static const char **recordings(const struct files *files, size_t *count)
+{
+    const char **found = calloc(files->count + 1, sizeof(*found));
+    *count = 0;
+    for (size_t i = 0; found && i < files->count; i++)
+        if (has_suffix(files->paths[i], TRACE_SUFFIX))
+            found[(*count)++] = files->paths[i];
+    return found;
+}
+
+static int load(struct saved_report *report, struct render_ahead *ahead, const char *path,
+                const struct symbol_places *places, char *error, size_t error_bytes)
+{
+    return ahead && has_suffix(path, TRACE_SUFFIX)
+               ? render_ahead_take(ahead, report, error, error_bytes)
+               : saved_report_load(report, path, places, error, error_bytes);
+}
+
 static void read_all(struct merge *merge, const struct files *files, const struct symbol_places *places)
 {
     struct progress progress;
     char error[512];
+    size_t recording_count;
+    const char **paths = recordings(files, &recording_count);
+    struct render_ahead *ahead = paths ? render_ahead_start(paths, recording_count, places) : NULL;
     progress_begin(&progress, "merging", files->count, "files");
     for (size_t i = 0; i < files->count; i++) {
         struct saved_report report;
         progress_tell(&progress, i);
-        if (saved_report_load(&report, files->paths[i], places, error, sizeof(error)) != 0) {
+        if (load(&report, ahead, files->paths[i], places, error, sizeof(error)) != 0) {
             progress_end(&progress);
             complain_unreadable(files->paths[i], error);
             merge->unusable++;
@@ -128,6 +151,8 @@ static void read_all(struct merge *merge, const struct files *files, const struc
         saved_report_release(&report);
     }
     progress_end(&progress);
+    render_ahead_stop(ahead);
+    free(paths);
 }
 
 static int write_merge(const struct merge *merge, bool json)

@@ -10,10 +10,17 @@
 #define PATIENCE (2 * SECOND)
 #define BETWEEN  (SECOND / 5)
 
+static bool is_silent;
+
+void progress_never(void)
+{
+    is_silent = true;
+}
+
 void progress_begin(struct progress *progress, const char *what, uint64_t total, const char *unit)
 {
-    *progress =
-        (struct progress){.what = what, .unit = unit, .total = total, .is_terminal = isatty(STDERR_FILENO)};
+    *progress = (struct progress){
+        .what = what, .unit = unit, .total = total, .is_terminal = !is_silent && isatty(STDERR_FILENO)};
     if (progress->is_terminal)
         progress->begun_ns = clock_monotonic_ns();
 }

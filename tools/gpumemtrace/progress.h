@@ -20,5 +20,7 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total,
 /* Cheap enough for every file, and for every few thousand events. */
 void progress_tell(struct progress *progress, uint64_t done);
 void progress_end(struct progress *progress);
+/* From now on nothing is written: of a process that works for another one. */
+void progress_never(void);
 
 #endif

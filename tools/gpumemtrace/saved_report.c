@@ -18,9 +18,6 @@
 #include "rendering.h"
 
 #define SCHEMA "gpumemtrace.report/1"
-/* A tree of it in memory takes some ten times as much. */
-#define JSON_BYTES_MAX ((off_t)512 << 20)
-
 static const char too_large[] = "its report is too large to be compared";
 
 /* Reading one file: the first thing that is wrong is what is told. */
@@ -328,10 +325,35 @@ static bool read_report(struct reading *reading, json_t *root, struct saved_repo
            read_phases(reading, root, report) && read_steps(reading, root, report);
 }
 
+/* Takes the tree, which may be NULL. */
+static int take_json(struct saved_report *report, json_t *root, const json_error_t *problem, char *error,
+                     size_t error_bytes)
+{
+    struct reading reading = {.error = error, .error_bytes = error_bytes};
+    memset(report, 0, sizeof(*report));
+    if (!root) {
+        snprintf(error, error_bytes, "neither a recording nor a JSON report (line %d: %s)", problem->line,
+                 problem->text);
+        return -1;
+    }
+    report->json = root;
+    if (read_report(&reading, root, report))
+        return 0;
+    saved_report_release(report);
+    return -1;
+}
+
+int saved_report_parse(struct saved_report *report, const char *text, size_t bytes, char *error,
+                       size_t error_bytes)
+{
+    json_error_t problem;
+    json_t *root = json_loadb(text, bytes, 0, &problem);
+    return take_json(report, root, &problem, error, error_bytes);
+}
+
 /* Takes the descriptor. */
 static int load_json(struct saved_report *report, int fd, char *error, size_t error_bytes)
 {
-    struct reading reading = {.error = error, .error_bytes = error_bytes};
     json_error_t problem;
     FILE *file = fdopen(fd, "r"); /* json_loadfd() would read byte by byte */
     if (!file) {
@@ -341,16 +363,7 @@ static int load_json(struct saved_report *report, int fd, char *error, size_t er
     }
     json_t *root = json_loadf(file, 0, &problem);
     fclose(file);
-    if (!root) {
-        snprintf(error, error_bytes, "neither a recording nor a JSON report (line %d: %s)", problem.line,
-                 problem.text);
-        return -1;
-    }
-    report->json = root;
-    if (read_report(&reading, root, report))
-        return 0;
-    saved_report_release(report);
-    return -1;
+    return take_json(report, root, &problem, error, error_bytes);
 }
 
 /* A file in memory with the JSON of a recording, or -1. */
@@ -365,7 +378,7 @@ static int render_to_json(const char *path, const struct symbol_places *places, 
     int fd = memfd_create("gpumemtrace report", MFD_CLOEXEC);
     if (fd >= 0) {
         output_init(&out, fd);
-        output_limit(&out, (uint64_t)JSON_BYTES_MAX);
+        output_limit(&out, SAVED_REPORT_BYTES_MAX);
         report_write_json(rendering.report, &out);
         problem = output_flush(&out);
         if (problem != 0 || lseek(fd, 0, SEEK_SET) != 0) {
@@ -379,35 +392,51 @@ static int render_to_json(const char *path, const struct symbol_places *places, 
     return fd;
 }
 
-int saved_report_load(struct saved_report *report, const char *path, const struct symbol_places *places,
-                      char *error, size_t error_bytes)
+/* The file, open, or -1 with a sentence. */
+static int open_report(const char *path, bool *is_recording, char *error, size_t error_bytes)
 {
     char magic[sizeof(TRACE_MAGIC)] = "";
     struct stat status;
-    memset(report, 0, sizeof(*report));
+    const char *why = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        snprintf(error, error_bytes, "%s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        why = strerror(errno);
+    else if (!S_ISREG(status.st_mode))
+        why = "not a regular file";
+    *is_recording = !why && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
+                    memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0;
+    if (!why && !*is_recording && (uint64_t)status.st_size > SAVED_REPORT_BYTES_MAX)
+        why = too_large;
+    if (!why)
+        return fd;
+    snprintf(error, error_bytes, "%s", why);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int saved_report_render(const char *path, const struct symbol_places *places, char *error, size_t error_bytes)
+{
+    bool is_recording;
+    int fd = open_report(path, &is_recording, error, error_bytes);
+    if (fd < 0)
         return -1;
-    }
-    if (S_ISREG(status.st_mode) && pread(fd, magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) &&
-        memcmp(magic, TRACE_MAGIC, sizeof(magic)) == 0) {
+    close(fd);
+    error[0] = 0;
+    return is_recording ? render_to_json(path, places, error, error_bytes) : -1;
+}
+
+int saved_report_load(struct saved_report *report, const char *path, const struct symbol_places *places,
+                      char *error, size_t error_bytes)
+{
+    bool is_recording;
+    memset(report, 0, sizeof(*report));
+    int fd = open_report(path, &is_recording, error, error_bytes);
+    if (fd >= 0 && is_recording) {
         close(fd);
         fd = render_to_json(path, places, error, error_bytes);
-        if (fd < 0)
-            return -1;
-    } else if (!S_ISREG(status.st_mode)) {
-        close(fd);
-        snprintf(error, error_bytes, "not a regular file");
-        return -1;
-    } else if (status.st_size > JSON_BYTES_MAX) {
-        close(fd);
-        snprintf(error, error_bytes, "%s", too_large);
-        return -1;
     }
-    return load_json(report, fd, error, error_bytes);
+    return fd < 0 ? -1 : load_json(report, fd, error, error_bytes);
 }
 
 void saved_report_release(struct saved_report *report)
