@@ -396,7 +396,7 @@ static int render_to_json(const char *path, const struct symbol_places *places, 
 static int open_report(const char *path, bool *is_recording, char *error, size_t error_bytes)
 {
     char magic[sizeof(TRACE_MAGIC)] = "";
-    struct stat status;
+    struct stat status = {0};
     const char *why = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &status) != 0)

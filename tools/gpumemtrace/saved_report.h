@@ -72,11 +72,12 @@ struct saved_report {
     struct saved_phase *phases; /* of one name there may be several, inside different others */
 };
 
+/* The most bytes of a report: a tree of it in memory takes some ten times as much. */
+#define SAVED_REPORT_BYTES_MAX (UINT64_C(512) << 20)
+
 /* The two halves of saved_report_load(), for a recording: a file in memory with its report as JSON, or -1
  * with a sentence, and without one for a file that is no recording; and reading that text. Thread safety as
  * of all of these: a report is one thread's. */
-#define SAVED_REPORT_BYTES_MAX (UINT64_C(512) << 20) /* a tree of it in memory takes some ten times as much  \
-                                                      */
 int saved_report_render(const char *path, const struct symbol_places *places, char *error,
                         size_t error_bytes);
 int saved_report_parse(struct saved_report *report, const char *text, size_t bytes, char *error,
