@@ -279,9 +279,17 @@ static bool get_key(struct reading *reading, struct event *event)
            fail(reading, "an address is out of range");
 }
 
+static bool get_word(struct reading *reading, uint32_t *word)
+{
+    uint64_t value;
+    if (!get_below(reading, (uint64_t)UINT32_MAX + 1, &value))
+        return false;
+    *word = (uint32_t)value;
+    return true;
+}
+
 static bool get_event_fields(struct reading *reading, struct event *event, unsigned fields)
 {
-    uint64_t context = 0, error = 0, device = 0, range = 0, count = 0, detail = 0;
     uint32_t sites = catalog_site_count(reading->recording->catalog);
     if ((fields & FIELD_SITE) && !get_id(reading, sites, &event->site))
         return false;
@@ -289,33 +297,27 @@ static bool get_event_fields(struct reading *reading, struct event *event, unsig
         return false;
     if ((fields & FIELD_SIZE) && !get(reading, &event->size))
         return false;
-    if ((fields & FIELD_CONTEXT) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &context))
+    if ((fields & FIELD_CONTEXT) && !get_word(reading, &event->context))
         return false;
     if ((fields & FIELD_BORN) && !get(reading, &event->born_ns))
         return false;
-    if ((fields & FIELD_ERROR) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &error))
+    if ((fields & FIELD_ERROR) && !get_word(reading, (uint32_t *)&event->error))
         return false;
     if ((fields & FIELD_FREE_BYTES) && !get(reading, &event->free_bytes))
         return false;
     if ((fields & FIELD_TOTAL_BYTES) && !get(reading, &event->total_bytes))
         return false;
-    if ((fields & FIELD_DEVICE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &device))
+    if ((fields & FIELD_DEVICE) && !get_word(reading, (uint32_t *)&event->device))
         return false;
     if ((fields & FIELD_NAME) &&
         !get_id(reading, catalog_string_count(reading->recording->catalog), &event->name))
         return false;
-    if ((fields & FIELD_RANGE) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &range))
+    if ((fields & FIELD_RANGE) && !get_word(reading, &event->range))
         return false;
-    if ((fields & FIELD_COUNT) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &count))
+    if ((fields & FIELD_COUNT) && !get_word(reading, &event->count))
         return false;
-    if ((fields & FIELD_DETAIL) && !get_below(reading, (uint64_t)UINT32_MAX + 1, &detail))
+    if ((fields & FIELD_DETAIL) && !get_word(reading, &event->detail))
         return false;
-    event->context = (uint32_t)context;
-    event->error = (int32_t)error;
-    event->device = (int32_t)device;
-    event->range = (uint32_t)range;
-    event->count = (uint32_t)count;
-    event->detail = (uint32_t)detail;
     return true;
 }
 
