@@ -90,8 +90,10 @@ static inline uintptr_t word_at(uintptr_t address)
     return *(const uintptr_t *)address;
 }
 
-/* In bp_at: the CFA was read from memory as well. */
+/* In bp_at, beside an address: the CFA was read from memory as well; it was counted from bp. */
 #define CFA_WAS_READ 1u
+#define CFA_BY_BP    2u
+#define BP_AT_FLAGS  7u
 
 enum step { STEP_OK, STEP_END, STEP_GIVE_UP };
 
@@ -123,7 +125,9 @@ static inline enum step step(struct unwind_frame *frame, uint32_t generation)
     frame->pc = word_at(cfa - 8);
     if (bp_at != 0)
         frame->bp = word_at(bp_at);
-    frame->bp_at = kind_of(rule) == RULE_REALIGNED ? bp_at | CFA_WAS_READ : bp_at;
+    frame->bp_at = bp_at | (kind_of(rule) == RULE_REALIGNED ? CFA_WAS_READ
+                            : kind_of(rule) == RULE_BP      ? CFA_BY_BP
+                                                            : 0);
     frame->sp = cfa;
     return frame->pc != 0 ? STEP_OK : STEP_END;
 }
@@ -155,15 +159,26 @@ static void copy_frames(struct unwind_trail *to, uint32_t at, const struct unwin
     memmove(to->bp_at + at, from->bp_at + first, count * sizeof *to->bp_at);
 }
 
-/* How many frames from `from` on, which is known to be on the stack, up to `end` still are. A frame's caller
- * is the same when the frame is and so are the words that lead to the caller. */
-static inline uint32_t count_same(const struct unwind_trail *trail, uint32_t from, uint32_t end)
+/* How many frames from `from` on, whose sp and pc are known to be on the stack, up to `end` still are. A
+ * frame's caller is the same when the frame is and so are the words that lead to the caller. bp, which is a
+ * loop's counter as often as not where there are no frame pointers, matters only to who finds its caller by
+ * it; it is brought up to date. */
+static inline uint32_t count_same(const struct unwind_trail *trail, uint32_t from, uint32_t end, uintptr_t bp)
 {
-    uint32_t i = from + 1;
-    while (i < end && word_at(trail->sp[i] - 8) == trail->pc[i] && (trail->bp_at[i] & CFA_WAS_READ) == 0 &&
-           (trail->bp_at[i] == 0 || word_at(trail->bp_at[i]) == trail->bp[i]))
-        i++;
-    return i - from;
+    const uintptr_t *pc = trail->pc, *sp = trail->sp, *bp_at = trail->bp_at;
+    uintptr_t *known_bp = trail->bp;
+    uint32_t i = from;
+    for (;;) {
+        uintptr_t leaves_off = CFA_WAS_READ;
+        if (known_bp[i] != bp) {
+            known_bp[i] = bp;
+            leaves_off |= CFA_BY_BP;
+        }
+        if (++i >= end || (bp_at[i] & leaves_off) != 0 || word_at(sp[i] - 8) != pc[i])
+            return i - from;
+        if (bp_at[i] > BP_AT_FLAGS)
+            bp = word_at(bp_at[i] & ~(uintptr_t)BP_AT_FLAGS);
+    }
 }
 
 /* Makes the last walk, from index `at` on, the end of this one, whose first `count` frames are in `next`. */
@@ -208,8 +223,8 @@ bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct
     while (result == STEP_OK && count < memory->max) {
         while (at < end && last->sp[at] < frame.sp)
             at++;
-        if (at < end && last->sp[at] == frame.sp && last->pc[at] == frame.pc && last->bp[at] == frame.bp) {
-            uint32_t shared = count_same(last, at, end);
+        if (at < end && last->sp[at] == frame.sp && last->pc[at] == frame.pc) {
+            uint32_t shared = count_same(last, at, end, frame.bp);
             if (at + shared == end && last->complete && shared <= memory->max - count) {
                 last->bp_at[at] = frame.bp_at;
                 memory->unchanged = count == 0 && at == last->first;

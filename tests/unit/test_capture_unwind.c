@@ -363,6 +363,25 @@ static void test_walks_are_libunwinds_in_threads_at_once(void **state)
     }
 }
 
+/* Calls with a chosen value in rbp, as a function may that has no frame pointer. */
+void with_bp(uintptr_t bp, void (*function)(void));
+__asm__(".text\n.type with_bp, @function\nwith_bp:\n.cfi_startproc\n"
+        "push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
+        "mov %rdi, %rbp\ncall *%rsi\n"
+        "pop %rbp\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size with_bp, . - with_bp\n");
+
+static void test_a_register_that_is_a_counter_leaves_a_stack_unchanged(void **state)
+{
+    (void)state;
+    start_thread();
+    for (uintptr_t i = 0; i < 5; i++) {
+        with_bp(i, compare_here);
+        assert_int_equal(memory.unchanged, i > 0);
+        assert_int_equal(memory.last.bp[memory.last.first], i);
+    }
+    assert_int_equal(wrong + gave_up, 0);
+}
+
 static void test_walk_is_cut_at_its_limit(void **state)
 {
     (void)state;
@@ -443,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_any_instructions_are_read_within_their_bounds),
         cmocka_unit_test(test_walks_are_libunwinds),
         cmocka_unit_test(test_walks_are_libunwinds_in_threads_at_once),
+        cmocka_unit_test(test_a_register_that_is_a_counter_leaves_a_stack_unchanged),
         cmocka_unit_test(test_walk_is_cut_at_its_limit),
         cmocka_unit_test(test_walk_ends_at_the_first_address_of_the_range),
         cmocka_unit_test(test_gives_up_at_a_signal_frame),
