@@ -13,6 +13,7 @@
 #include "preload/learn.h"
 #include "preload/marks.h"
 #include "preload/state.h"
+#include "preload/turns.h"
 
 struct api_entry {
     const char *literal;
@@ -210,55 +211,74 @@ static bool is_time_to_sample(const struct allocation *allocation, const struct 
            sampling_due(&preload.sampling[device], event->time_ns, ledger_live_on(preload.ledger, device));
 }
 
-/* An event of a site: an allocation, or one that was refused. True: the driver may be asked again. */
-static bool record_at_site(const struct allocation *allocation, struct event *event)
+struct site_errand {
+    struct allocation allocation;
+    struct event event;
+    uint32_t stack;
+    bool due; /* the driver may be asked again */
+};
+_Static_assert(sizeof(struct site_errand) <= ERRAND_BYTES_MAX, "it can be left to another thread");
+
+/* Under the lock. Another thread may have finished the recording since. */
+static void apply_at_site(void *arg)
 {
-    struct allocation placed = *allocation;
-    bool due = false;
-    int kept = errno;
-    if (begin_if_idle()) {
-        uint32_t stack = take_stack();
-        event->time_ns = preload_now_ns();
-        if (preload_lock()) {
-            /* Another thread may have finished the recording since. */
-            if (atomic_load_explicit(&preload.phase, memory_order_relaxed) == PHASE_RECORDING) {
-                if (event->type == EVENT_ALLOC && family_infos[placed.family].layer == LAYER_FRAMEWORK)
-                    place_in_driver_block(&placed, event);
-                event->site = site_of(&placed, stack);
-                apply(event, NULL); /* without a site it counts as dropped */
-                due = is_time_to_sample(&placed, event);
-            }
-            preload_unlock();
-        }
-    }
-    errno = kept;
-    return due;
+    struct site_errand *errand = arg;
+    struct allocation *allocation = &errand->allocation;
+    struct event *event = &errand->event;
+    if (atomic_load_explicit(&preload.phase, memory_order_relaxed) != PHASE_RECORDING)
+        return;
+    if (event->type == EVENT_ALLOC && family_infos[allocation->family].layer == LAYER_FRAMEWORK)
+        place_in_driver_block(allocation, event);
+    event->site = site_of(allocation, errand->stack);
+    apply(event, NULL); /* without a site it counts as dropped */
+    errand->due = is_time_to_sample(allocation, event);
 }
 
+/* An event of a site: an allocation, or one that was refused. True: the driver may be asked again. */
+static bool record_at_site(struct site_errand *errand)
+{
+    int kept = errno;
+    errand->due = false;
+    if (begin_if_idle()) {
+        errand->stack = take_stack();
+        errand->event.time_ns = preload_now_ns();
+        turns_run(apply_at_site, errand, sizeof *errand);
+    }
+    errno = kept;
+    return errand->due;
+}
+
+/* Errands are filled in field by field: to set so much to zero takes as long as half a look-up. */
 bool record_allocation(const struct allocation *allocation)
 {
-    struct event event = {.type = EVENT_ALLOC,
-                          .key = block_key(allocation->key_space, allocation->key),
-                          .size = allocation->size,
-                          .context = allocation->context};
-    return record_at_site(allocation, &event);
+    struct site_errand errand;
+    errand.allocation = *allocation;
+    errand.event = (struct event){.type = EVENT_ALLOC,
+                                  .key = block_key(allocation->key_space, allocation->key),
+                                  .size = allocation->size,
+                                  .context = allocation->context};
+    return record_at_site(&errand);
 }
 
 void record_failure(const struct allocation *allocation, int error)
 {
-    struct event event = {.type = EVENT_FAILED, .size = allocation->size, .error = error};
-    record_at_site(allocation, &event);
+    struct site_errand errand;
+    errand.allocation = *allocation;
+    errand.event = (struct event){.type = EVENT_FAILED, .size = allocation->size, .error = error};
+    record_at_site(&errand);
 }
 
 void record_out_of_memory(const struct allocation *allocation, int error, uint64_t free_bytes,
                           uint64_t total_bytes)
 {
-    struct event event = {.type = EVENT_OOM,
-                          .size = allocation->size,
-                          .error = error,
-                          .free_bytes = free_bytes,
-                          .total_bytes = total_bytes};
-    record_at_site(allocation, &event);
+    struct site_errand errand;
+    errand.allocation = *allocation;
+    errand.event = (struct event){.type = EVENT_OOM,
+                                  .size = allocation->size,
+                                  .error = error,
+                                  .free_bytes = free_bytes,
+                                  .total_bytes = total_bytes};
+    record_at_site(&errand);
 }
 
 /* Under the lock. A free of something never seen is an event of its own, unless it is a framework's; a
@@ -272,6 +292,25 @@ static bool apply_to_block(struct event *event, struct block *ended)
         apply(event, NULL);
     }
     return false;
+}
+
+struct plain_errand {
+    struct event event;
+    bool applied;
+    struct block ended;
+};
+_Static_assert(sizeof(struct plain_errand) <= ERRAND_BYTES_MAX, "it can be left to another thread");
+
+/* Under the lock. */
+static void apply_plain(void *arg)
+{
+    struct plain_errand *errand = arg;
+    struct event *event = &errand->event;
+    if (atomic_load_explicit(&preload.phase, memory_order_relaxed) != PHASE_RECORDING)
+        return;
+    errand->applied = event->type == EVENT_FREE || event->type == EVENT_RETAIN || event->type == EVENT_RESIZE
+                          ? apply_to_block(event, &errand->ended)
+                          : apply(event, &errand->ended);
 }
 
 /* Takes the lock for an event of now. Before the first allocation there is nothing it could be about: false.
@@ -292,16 +331,18 @@ static bool begin_plain(struct event *event)
 /* An event without a site. */
 static bool record_plain(struct event *event, struct block *ended)
 {
-    bool applied = false;
+    if (atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_RECORDING)
+        return false;
+    struct plain_errand errand;
     int kept = errno;
-    if (begin_plain(event)) {
-        applied = event->type == EVENT_FREE || event->type == EVENT_RETAIN || event->type == EVENT_RESIZE
-                      ? apply_to_block(event, ended)
-                      : apply(event, ended);
-        preload_unlock();
-    }
+    event->time_ns = preload_now_ns();
+    errand.event = *event;
+    errand.applied = false;
+    turns_run(apply_plain, &errand, sizeof errand);
+    if (ended != NULL && errand.applied)
+        *ended = errand.ended;
     errno = kept;
-    return applied;
+    return errand.applied;
 }
 
 bool record_free(enum key_space key_space, uint64_t key, struct block *ended)

@@ -17,6 +17,7 @@
 #include "preload/life.h"
 #include "preload/program_phases.h"
 #include "preload/state.h"
+#include "preload/turns.h"
 
 /* The C library's list of things to do at exit. Ours is entered from a constructor, before the C library
  * enters the destructors of all loaded libraries, and the list runs backwards: ours comes after them, so that
@@ -72,6 +73,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&preload.lock, NULL);
+    turns_after_fork();
     trace_writer_abandon(&preload.writer);
     preload_reset();
     phases_after_fork();

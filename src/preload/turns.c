@@ -1,0 +1,158 @@
+/* Errands that wait for the lock, and who does them (turns.h). */
+#include "preload/turns.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "preload/state.h"
+
+#define LINE       64
+#define SLOTS      64 /* a bit each */
+#define SLOT_TRIES 8
+/* A spin takes 14 ns. Who had the lock last, and has its lines at hand, has three times as long as an event
+ * takes before it is taken over; and whoever holds it for 14 us does not run: then the mutex lets us sleep.
+ */
+#define SPINS_A_TRY 60
+#define SPINS       1000
+/* For how many events without an errand it is believed that more will come. */
+#define CROWD_EVENTS 16
+
+enum slot_state { SLOT_FREE, SLOT_TAKEN, SLOT_DONE };
+
+/* In static memory: a thread may be gone by a jump out of a signal handler while its errand is done. */
+struct slot {
+    alignas(LINE) _Atomic int state;
+    void (*run)(void *errand);
+    alignas(LINE) unsigned char errand[ERRAND_BYTES_MAX];
+};
+
+static struct slot slots[SLOTS];
+static struct {
+    alignas(LINE) _Atomic uint64_t slots; /* whose errands are still to be done */
+    _Atomic(const void *) owner;          /* the thread that had the lock last */
+    _Atomic uint32_t crowd;               /* above 0: it did errands of others, a few events ago */
+} waiting;
+
+static inline void pause_a_little(void)
+{
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Under the lock. What is asked for next is on its way while the caller does its own work. */
+static void look_ahead(void)
+{
+    uint64_t bits = atomic_load_explicit(&waiting.slots, memory_order_relaxed);
+    for (uint64_t left = bits; __builtin_expect(left != 0, 0); left &= left - 1) {
+        const struct slot *slot = &slots[__builtin_ctzll(left)];
+        for (size_t at = 0; at < sizeof *slot; at += LINE)
+            __builtin_prefetch((const char *)slot + at, 1);
+    }
+}
+
+/* Under the lock. */
+static void run_waiting(void)
+{
+    uint64_t bits = atomic_load_explicit(&waiting.slots, memory_order_relaxed);
+    if (__builtin_expect(bits == 0, 1)) {
+        uint32_t crowd = atomic_load_explicit(&waiting.crowd, memory_order_relaxed);
+        if (crowd > 0)
+            atomic_store_explicit(&waiting.crowd, crowd - 1, memory_order_relaxed);
+        return;
+    }
+    bits = atomic_exchange_explicit(&waiting.slots, 0, memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+        struct slot *slot = &slots[__builtin_ctzll(bits)];
+        slot->run(slot->errand);
+        atomic_store_explicit(&slot->state, SLOT_DONE, memory_order_release);
+    }
+    atomic_store_explicit(&waiting.crowd, CROWD_EVENTS, memory_order_relaxed);
+}
+
+static void run_locked(void (*run)(void *), void *errand)
+{
+    if (atomic_load_explicit(&waiting.owner, memory_order_relaxed) != &thread_state)
+        atomic_store_explicit(&waiting.owner, &thread_state, memory_order_relaxed);
+    look_ahead();
+    run(errand);
+    run_waiting();
+    pthread_mutex_unlock(&preload.lock);
+}
+
+static struct slot *take_slot(void)
+{
+    uint32_t home = (uint32_t)((uintptr_t)&thread_state * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    for (uint32_t i = 0; i < SLOT_TRIES; i++) {
+        struct slot *slot = &slots[(home + i) % SLOTS];
+        int state = SLOT_FREE;
+        if (atomic_compare_exchange_strong_explicit(&slot->state, &state, SLOT_TAKEN, memory_order_acquire,
+                                                    memory_order_relaxed))
+            return slot;
+    }
+    return NULL;
+}
+
+static bool is_done(const struct slot *slot)
+{
+    return atomic_load_explicit(&slot->state, memory_order_acquire) == SLOT_DONE;
+}
+
+/* Whoever has the lock leaves no errand behind that it found, so that with the lock ours is done or is found.
+ */
+static void wait_for(const struct slot *slot)
+{
+    for (int i = 1; i <= SPINS && !is_done(slot); i++) {
+        pause_a_little();
+        if (i % SPINS_A_TRY == 0 && pthread_mutex_trylock(&preload.lock) == 0) {
+            atomic_store_explicit(&waiting.owner, &thread_state, memory_order_relaxed);
+            run_waiting();
+            pthread_mutex_unlock(&preload.lock);
+        }
+    }
+    if (is_done(slot))
+        return;
+    pthread_mutex_lock(&preload.lock);
+    run_waiting();
+    pthread_mutex_unlock(&preload.lock);
+}
+
+static void leave_to_others(void (*run)(void *), void *errand, size_t bytes)
+{
+    struct slot *slot = bytes <= ERRAND_BYTES_MAX ? take_slot() : NULL;
+    if (slot == NULL) {
+        pthread_mutex_lock(&preload.lock);
+        run_locked(run, errand);
+        return;
+    }
+    slot->run = run;
+    memcpy(slot->errand, errand, bytes);
+    atomic_fetch_or_explicit(&waiting.slots, UINT64_C(1) << (slot - slots), memory_order_release);
+    wait_for(slot);
+    memcpy(errand, slot->errand, bytes);
+    atomic_store_explicit(&slot->state, SLOT_FREE, memory_order_release);
+}
+
+bool turns_run(void (*run)(void *errand), void *errand, size_t bytes)
+{
+    if (thread_state.locked)
+        return false;
+    thread_state.locked = true;
+    bool mine = atomic_load_explicit(&waiting.crowd, memory_order_relaxed) == 0 ||
+                atomic_load_explicit(&waiting.owner, memory_order_relaxed) == &thread_state;
+    if (mine && pthread_mutex_trylock(&preload.lock) == 0)
+        run_locked(run, errand);
+    else
+        leave_to_others(run, errand, bytes);
+    thread_state.locked = false;
+    return true;
+}
+
+void turns_after_fork(void)
+{
+    atomic_store(&waiting.slots, 0);
+    for (int i = 0; i < SLOTS; i++)
+        atomic_store(&slots[i].state, SLOT_FREE);
+}
