@@ -13,7 +13,8 @@
     X("GPUMEMTRACE_OUTPUT", output, "a file name with %p, %h, %r, %e or %% in it", OUTPUT_DEFAULT,           \
       "Where the files go, without suffix; .gmt, .txt and .json are added. %p is the process id, %h the "    \
       "host, %r the rank in the job (of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID or PMI_RANK, the first "    \
-      "that is a number; 0 without), %e the program, %% a percent sign. The folder must be there.")          \
+      "that is a number; 0 without), %e the program, %% a percent sign. The folder must be there "           \
+      "(gpumemtrace run makes it).")                                                                         \
     X("GPUMEMTRACE_REPORT", report, "none or a list of text and json", "text,json",                          \
       "Which reports are written at exit: text, json, both with a comma, or none.")                          \
     X("GPUMEMTRACE_STACKS", stacks, "mixed, python, native or none", "mixed",                                \

@@ -255,6 +255,25 @@ def test_three_lines_at_the_end_say_what_to_look_at(gmt):
     assert "program.py:3" in gmt.tool(*command, cwd=gmt.folder).stdout
 
 
+ADDS_UP = """
+import cuda
+cuda.init()
+for turn in range(20):
+    kept = cuda.allocate(1 << 20)
+    if turn == 10:
+        model = cuda.allocate(128 << 20)
+    for _ in range(turn * turn):
+        cuda.release(cuda.allocate(1 << 20))
+"""
+
+
+def test_what_keeps_adding_up_is_looked_at_before_what_is_larger(gmt):
+    """As the report does it, where that says '>'. The steps are not even, so growth is not told."""
+    lines = simulated(gmt, ADDS_UP).stderr.splitlines()
+    assert lines[0].endswith("148.0 MiB in 21 blocks still allocated at exit")
+    assert lines[1] == "gpumemtrace: look first at program.py:5 in <module>: 20.0 MiB in 20 blocks still allocated"
+
+
 def test_without_a_leak_the_peak_is_looked_at_and_after_a_refusal_the_verdict(gmt):
     """6 MiB that are freed; then 64 GiB of a device that has 8."""
     freed = "import cuda\ncuda.init()\ncuda.release(cuda.allocate(6 << 20))\n"

@@ -52,6 +52,7 @@ static struct line *sum_lines(const struct saved_report *report, const char *lay
         last->figures.live_blocks += lines[i].figures.live_blocks;
         last->figures.peak_bytes += lines[i].figures.peak_bytes;
         last->figures.growth_per_second += lines[i].figures.growth_per_second;
+        last->figures.adding_bytes += lines[i].figures.adding_bytes;
     }
     return lines;
 }
@@ -71,6 +72,11 @@ static uint64_t growth_of(const struct saved_figures *figures)
     return figures->growth_per_second;
 }
 
+static uint64_t adding_of(const struct saved_figures *figures)
+{
+    return figures->adding_bytes;
+}
+
 static uint64_t leak_of(const struct saved_figures *figures)
 {
     return figures->leaked_bytes;
@@ -87,11 +93,13 @@ static bool look_at_layer(struct words *words, const struct saved_report *report
 {
     size_t count;
     struct line *lines = sum_lines(report, layer, &count);
-    const struct line *grows = most(lines, count, growth_of), *leaks = most(lines, count, leak_of);
-    const struct line *line = grows ? grows : leaks ? leaks : most(lines, count, peak_of);
+    uint64_t (*const first_of[])(const struct saved_figures *) = {growth_of, adding_of, leak_of, peak_of};
+    const struct line *line = NULL;
+    for (size_t i = 0; i < sizeof(first_of) / sizeof(*first_of) && !line; i++)
+        line = most(lines, count, first_of[i]);
     if (line)
         words_add(words, "look first at %s: ", line->title);
-    if (line && line == grows) {
+    if (line && line->figures.growth_per_second > 0) {
         words_add(words, "growing by ");
         words_size(words, line->figures.growth_per_second);
         words_add(words, "/s, ");

@@ -196,6 +196,29 @@ static struct saved_site *site_of(struct reading *reading, json_t *id, struct sa
     return NULL;
 }
 
+/* Which lines keep adding up; not in reports of version 0.1.0. */
+static bool read_leaking_lines(struct reading *reading, json_t *leaks, struct saved_report *report)
+{
+    json_t *list = json_object_get(leaks, "lines");
+    if (!list)
+        return true;
+    if (!json_is_array(list))
+        return wrong(reading, "lines is no list");
+    reading->list = "leaks.lines";
+    for (reading->index = 0; reading->index < json_array_size(list); reading->index++) {
+        json_t *row = json_array_get(list, reading->index);
+        struct saved_site *site = site_of(reading, json_object_get(row, "site"), report);
+        const char *reason;
+        uint64_t bytes;
+        if (!site || !get_text(reading, row, "reason", &reason) || !get_count(reading, row, "bytes", &bytes))
+            return false;
+        if (strcmp(reason, "adds_up") == 0)
+            site->figures.adding_bytes = bytes;
+    }
+    reading->list = NULL;
+    return true;
+}
+
 static bool read_leaks(struct reading *reading, json_t *root, struct saved_report *report)
 {
     json_t *leaks = json_object_get(root, "leaks"), *list;
@@ -211,7 +234,7 @@ static bool read_leaks(struct reading *reading, json_t *root, struct saved_repor
         site->figures.leaked_bytes = site->figures.live_bytes;
     }
     reading->list = NULL;
-    return true;
+    return read_leaking_lines(reading, leaks, report);
 }
 
 static bool read_ooms(struct reading *reading, json_t *root, struct saved_report *report)

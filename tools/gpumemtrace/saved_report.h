@@ -25,7 +25,9 @@ struct saved_figures {
     uint64_t peak_bytes;  /* a space's own; of a site: what it held at the moment of its space's peak */
     uint64_t peak_blocks; /* 0 for a space */
     uint64_t allocs, frees, allocated_bytes;
-    uint64_t leaked_bytes;      /* of a site: what of live_bytes the report counts as leaked */
+    uint64_t leaked_bytes; /* of a site: what of live_bytes the report counts as leaked */
+    uint64_t adding_bytes; /* of the first site of a line that was added to all through the run: its leaked
+                              bytes */
     uint64_t growth_per_second; /* of a site that grows: bytes */
     uint64_t last_time_ns;      /* of a site: of its last allocation; 0: none, or unknown */
 };
