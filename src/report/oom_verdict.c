@@ -90,6 +90,17 @@ static struct moment look_at(const struct report *report, const struct out_of_me
     return moment;
 }
 
+/* Who has the rest is the cause where the request would have fitted without it, or where it is most of all.
+ * This process's own contexts are the cause only in the second case: it cannot do without one. */
+static bool is_elsewhere(const struct moment *moment)
+{
+    const struct oom *oom = moment->oom;
+    uint64_t ours = oom->driver_bytes + oom->pool_unused_bytes, elsewhere = moment->row->elsewhere_bytes;
+    bool would_fit = moment->wanted <= less(oom->total_bytes, ours);
+    uint64_t counted = elsewhere > ours ? elsewhere : would_fit ? less(elsewhere, oom->context_bytes) : 0;
+    return counted >= moment->missing && counted > oom->total_bytes / SOMEBODYS_PART;
+}
+
 static enum oom_cause find_cause(const struct moment *moment)
 {
     const struct oom *oom = moment->oom;
@@ -107,9 +118,7 @@ static enum oom_cause find_cause(const struct moment *moment)
         return OOM_CACHED;
     if (moment->missing <= given_back + row->releasable_bytes + row->stranded_bytes && row->stranded_bytes)
         return OOM_FRAGMENTED;
-    uint64_t ours = oom->driver_bytes + oom->pool_unused_bytes;
-    if (row->elsewhere_bytes >= moment->missing && row->elsewhere_bytes > oom->total_bytes / SOMEBODYS_PART &&
-        (moment->wanted <= less(oom->total_bytes, ours) || row->elsewhere_bytes > ours))
+    if (is_elsewhere(moment))
         return OOM_ELSEWHERE;
     return OOM_FULL;
 }

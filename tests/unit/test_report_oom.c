@@ -215,6 +215,30 @@ static void test_what_was_there_before_the_first_allocation_is_named(void **stat
 }
 
 /* After a refusal of 2 GiB: nothing, something smaller, or as much with 1 GiB freed in between. */
+/* On a device of 8 GiB: what is no block is all the context's. */
+static void check_with_contexts(uint64_t live, uint64_t contexts, const char *cause, const char *says)
+{
+    struct books books;
+    books_open(&books);
+    uint32_t site = books_plain(&books, NULL, 0);
+    books_event(
+        &books,
+        (struct event){
+            .type = EVENT_CONTEXTS, .time_ns = MS, .size = contexts, .count = 1, .detail = BASIS_PROCESS});
+    books_alloc(&books, site, 2 * MIB, live, 2 * MS);
+    uint64_t free_bytes = 8 * GIB - live - contexts;
+    refuse(&books, site, free_bytes + 128 * MIB, free_bytes, 8 * GIB, 3 * MS);
+    check_cause(&books, cause, says);
+    books_close(&books);
+}
+
+static void test_own_contexts_are_the_cause_only_where_they_have_most(void **state)
+{
+    (void)state;
+    check_with_contexts(7 * GIB, 640 * MIB, "full", "Really full: 128.0 MiB were missing");
+    check_with_contexts(1 * GIB, 6 * GIB, "elsewhere", "contexts (6.00 GiB)");
+}
+
 static void test_a_retry_that_succeeds_is_told_from_an_end(void **state)
 {
     (void)state;
@@ -294,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_memory_kept_by_pools_counts_for_who_asks_elsewhere),
         cmocka_unit_test(test_what_was_there_before_the_first_allocation_is_named),
         cmocka_unit_test(test_what_a_failed_try_still_holds_is_told_from_a_device_that_is_full),
+        cmocka_unit_test(test_own_contexts_are_the_cause_only_where_they_have_most),
         cmocka_unit_test(test_a_retry_that_succeeds_is_told_from_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
