@@ -117,6 +117,19 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1)
 
+    def drag(self, selector, start, end):
+        """Presses the mouse so far to the right in the element, moves it and lets go."""
+        left, width, middle = self.evaluate(f"""(() => {{
+            const found = document.querySelector({json.dumps(selector)});
+            found.scrollIntoView({{ block: "center" }});
+            const box = found.getBoundingClientRect();
+            return [box.left, box.width, box.top + box.height / 2]; }})()""")
+        steps = [("mousePressed", start), *(("mouseMoved", start + (end - start) * part / 4) for part in range(1, 5)),
+                 ("mouseReleased", end)]
+        for kind, at in steps:
+            self.send("Input.dispatchMouseEvent", type=kind, x=left + width * at, y=middle, button="left", buttons=1,
+                      clickCount=1)
+
     def press(self, *keys):
         for key in keys:
             text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}

@@ -10,6 +10,7 @@ import browser
 import pytest
 import stand_in
 from conftest import ROOT, SIMGPU
+from recording_writer import Recording
 
 MIB = 1 << 20
 
@@ -44,6 +45,23 @@ cuda.init()
 train()
 """
 PEAK = {"weights": 64 * MIB, "activations": 100 * MIB, "log_loss": 20 * MIB}
+
+
+def played(steps=40, unit=1_000_000):
+    """The same as a recording with times of our own: weights at 1; in each step of 10 units activations from 2 to 6, and
+    the log at 9."""
+    made = Recording()
+    made.process("/usr/bin/python3", "node", "", "program.py")
+    outer = made.python("train", "/home/me/program.py", 29), made.python("<module>", "/home/me/program.py", 34)
+    weights, activations, log_loss = (made.site(made.stack(made.python(name, "/home/me/program.py", line), *outer))
+                                      for name, line in (("weights", 6), ("activations", 9), ("log_loss", 12)))
+    made.alloc(weights, 0x7F0000000000, 64 * MIB, time=unit)
+    for number in range(steps):
+        made.alloc(activations, 0x7F1000000000, (8 if number != steps // 2 else 100) * MIB, time=(3 if number else 1) * unit)
+        made.free(0x7F1000000000, time=4 * unit)
+        made.alloc(log_loss, 0x7F2000000000 + number * MIB, MIB, time=3 * unit)
+    made.free(0x7F0000000000, time=unit)
+    return made
 
 
 def size(number):
@@ -122,6 +140,12 @@ def training(gmt, chromium):
     return Page(chromium, write_page(gmt, done.recording), gmt.rendered(done.recording))
 
 
+@pytest.fixture
+def played_page(gmt, chromium):
+    recording = played().write(gmt.folder / "played.gmt")
+    return Page(chromium, write_page(gmt, recording), gmt.rendered(recording))
+
+
 def test_tables_have_the_figures_of_the_json_report(training):
     spaces = training.rows("spaces")
     (device,) = [row for row in training.report["spaces"] if row["space"] == "device"]
@@ -159,10 +183,12 @@ def test_device_memory_is_shared_out_as_in_the_json_report(training):
         assert shown.get(name) == ([size(one) if one else "0 B" for one in figures] if any(figures) else None), name
 
 
-def test_what_grows_is_told_by_line_of_code(training):
-    rates = {training.report["sites"][row["site"]]["title"]: row["risen_bytes"] for row in training.report["growth_lines"]}
-    assert {row[0]: row[3] for row in training.rows("growth-table")} == {title: size(risen) for title, risen in rates.items()}
-    assert training.site("log_loss")["title"] in rates
+def test_what_grows_is_told_by_line_of_code(played_page):
+    """All that the log has after its first step."""
+    page = played_page
+    risen = {page.report["sites"][row["site"]]["title"]: row["risen_bytes"] for row in page.report["growth_lines"]}
+    assert list(risen) == [page.site("log_loss")["title"]]
+    assert {row[0]: row[3] for row in page.rows("growth-table")} == {title: size(bytes) for title, bytes in risen.items()}
 
 
 def test_summary_names_the_leaking_line_and_its_code(training):
@@ -182,17 +208,78 @@ def test_graph_switches_between_its_measures(training):
     training.no_trouble()
 
 
-def test_click_on_the_timeline_shows_who_held_memory_then(training):
-    first, last = (training.site(name) for name in ("weights", "log_loss"))
-    assert training.browser.evaluate("document.querySelector('#measures input[value=moment]').disabled")
-    training.moment_at(last["last_time_ns"] - 2_000_000)  # in the last step but its end
-    assert training.browser.text("#reading").endswith(f"log_loss {size(39 * MIB)}; " + training.browser.text(
-        "#reading").rsplit("; ", 1)[1])
-    assert (training.value_of("weights"), training.value_of("activations")) == (size(64 * MIB), size(8 * MIB))
-    assert training.value_of("log_loss") == size(39 * MIB)
-    training.moment_at((first["first_time_ns"] + training.site("activations")["first_time_ns"]) // 2)
-    assert training.value_of("log_loss") is None
-    training.no_trouble()
+def test_click_on_the_timeline_shows_who_held_memory_then(played_page):
+    page = played_page
+    assert page.browser.evaluate("document.querySelector('#measures input[value=moment]').disabled")
+    page.moment_at(394_000_000)  # in the last of 40 steps, with its activations, before its log
+    assert page.browser.text("#reading").startswith(f"At 392 ms: {size((64 + 39 + 8) * MIB)}, most by ")
+    assert [page.value_of(name) for name in PEAK] == [size(64 * MIB), size(8 * MIB), size(39 * MIB)]
+    page.moment_at(1_500_000)
+    assert page.value_of("log_loss") is None and page.value_of("weights") == size(64 * MIB)
+    page.no_trouble()
+
+
+def shown_stretch(page):
+    return page.browser.text("#span-shown")
+
+
+def test_a_stretch_dragged_over_is_shown_larger_and_moments_in_it_can_be_chosen(played_page):
+    page, b = played_page, played_page.browser
+    assert shown_stretch(page) == ""
+    end = page.report["process"]["duration_ns"]
+    b.drag("#timeline .catcher", 100e6 / end, 200e6 / end)
+    (start, stop) = map(int, re.match(r"(\d+) ms to (\d+) ms, ", shown_stretch(page)).groups())
+    assert abs(start - 100) <= 1 and abs(stop - 200) <= 1  # to a pixel
+    assert page.value_of("log_loss") == size(40 * MIB), "a drag chooses no moment"
+    b.click("#timeline .catcher", (154 - start) / (stop - start))  # with the activations of step 15
+    assert [page.value_of(name) for name in PEAK] == [size(64 * MIB), size(8 * MIB), size(15 * MIB)]
+    b.click("#whole-run")
+    assert shown_stretch(page) == ""
+    page.no_trouble()
+
+
+def test_the_stretch_is_changed_by_buttons_and_keys(played_page):
+    page, b = played_page, played_page.browser
+
+    def disabled():
+        return b.evaluate("[...document.querySelectorAll('#span button')].filter((one) => one.disabled).map((one) => one.id).join()")
+
+    assert disabled() == "zoom-out,earlier,later,whole-run"
+    b.click("#zoom-in")
+    assert shown_stretch(page).endswith(", 33.3% of the run") and disabled() == ""
+    b.click("#earlier")
+    b.click("#earlier")
+    b.click("#earlier")
+    assert shown_stretch(page).startswith("0.0 ms to ") and disabled() == "earlier"
+    b.click("#later")
+    b.click("#zoom-out")
+    assert disabled() == "zoom-out,earlier,later,whole-run"
+    b.evaluate("document.querySelector('#timeline .catcher').focus()")
+    b.press("p", "+", "+")  # around the peak
+    assert shown_stretch(page).endswith(", 11.1% of the run")
+    start, stop = map(float, re.match(r"([\d.]+) ms to ([\d.]+) ms, ", shown_stretch(page)).groups())
+    assert start < 202 < stop
+    b.press("Home")  # out of sight: the stretch moves there
+    assert b.evaluate("document.activeElement.ariaValueNow") == "0" and shown_stretch(page).startswith("0.0 ms to ")
+    b.press("0")
+    assert shown_stretch(page) == "" and b.evaluate("document.activeElement.getAttribute('role')") == "slider"
+    for _ in range(12):
+        b.press("+")
+    assert "zoom-in" in disabled()
+    page.no_trouble()
+
+
+def test_times_of_a_long_run_are_told_apart_when_it_is_zoomed(gmt, chromium):
+    """Six hours of 2,160 steps of ten seconds."""
+    recording = played(2160, 10**9).write(gmt.folder / "long.gmt")
+    page = Page(chromium, write_page(gmt, recording), gmt.rendered(recording))
+    for _ in range(4):
+        ticks = chromium.evaluate("[...document.querySelector('#timeline .axis').querySelectorAll('text')]"
+                                  ".map((one) => one.textContent)")
+        assert len(ticks) >= 2 and len(set(ticks)) == len(ticks)
+        chromium.click("#zoom-in")
+    assert re.match(r"2:5\d:\d\d(\.\d+)? to 3:0\d:\d\d", shown_stretch(page))
+    page.no_trouble()
 
 
 def test_the_peak_is_on_the_timeline_with_its_holders(training):

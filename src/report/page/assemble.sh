@@ -9,7 +9,7 @@ set -eu
 d3=$1 folder=$2
 here=$(cd "$(dirname "$0")" && pwd)
 # In the order in which they build on each other; main.js starts everything.
-scripts=(words data stacks theme table details graph timeline holders summary device_memory lists fragmentation main)
+scripts=(words data stacks theme table details graph span timeline holders summary device_memory lists fragmentation main)
 
 grep -q 'version:"3\.' "$d3" || { echo "gpumemtrace: $d3 is not version 3 of d3" >&2; exit 1; }
 parts=$(mktemp -d)

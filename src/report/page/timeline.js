@@ -90,26 +90,31 @@ const timeline = (() => {
 
   function scales(width, most) {
     return {
-      x: d3.scale.linear().domain([report.timeline.origin_ns, endOf()]).range([MARGIN.left, width - MARGIN.right]),
+      x: d3.scale.linear().domain(span.domain()).range([MARGIN.left, width - MARGIN.right]),
       y: d3.scale.linear().domain([0, most * 1.04 || 1]).range([MARGIN.top + HEIGHT, MARGIN.top]),
     };
   }
 
+  const isSeen = (time) => time >= span.domain()[0] && time <= span.domain()[1];
+  const inSight = (time) => Math.min(Math.max(time, span.domain()[0]), span.domain()[1]);
+
   // What is drawn of each column of pixels in which something happened: [x, index of a moment]. Its fullest moment fills the
-  // column, however short it was, and what came last goes on behind it.
+  // column, however short it was, and what came last goes on behind it. What was there before goes on from the left edge.
   function columns(x, moments) {
-    const drawn = [];
-    for (let first = 0, last; first < moments.length; first = last + 1) {
+    const [from, to] = span.domain(), after = d3.bisector((moment) => moment.time);
+    const drawn = [], begin = after.left(moments, from), end = after.right(moments, to);
+    if (begin > 0) drawn.push([x(from), begin - 1]);
+    for (let first = begin, last; first < end; first = last + 1) {
       const column = Math.floor(x(moments[first].time));
       let fullest = last = first;
-      while (last + 1 < moments.length && Math.floor(x(moments[last + 1].time)) === column) {
+      while (last + 1 < end && Math.floor(x(moments[last + 1].time)) === column) {
         last++;
         if (moments[last].bytes > moments[fullest].bytes) fullest = last;
       }
       drawn.push([column, fullest]);
       if (last !== fullest) drawn.push([column + 1, last]);
     }
-    drawn.push([x(endOf()), moments.length - 1]);
+    drawn.push([x(to), Math.max(0, end - 1)]);
     return drawn;
   }
 
@@ -127,7 +132,8 @@ const timeline = (() => {
     const { origin_ns: origin, width_ns: width } = report.timeline;
     const points = [];
     for (let i = 0; i < least.length; i += 2) {
-      const from = origin + least[i] * width, to = Math.min(from + width, endOf());
+      const from = inSight(origin + least[i] * width), to = inSight(Math.min(origin + (least[i] + 1) * width, endOf()));
+      if (from >= to) continue;
       points.push([x(from), y(least[i + 1])], [x(to), MARGIN.top]);
     }
     svg.append("path").attr("class", "veil").datum(points)
@@ -135,9 +141,9 @@ const timeline = (() => {
   }
 
   function drawAxes(svg, x, y, width, most) {
-    const few = Math.max(2, Math.floor(width / 150));
+    const times = x.ticks(Math.max(2, Math.floor(width / 150))), texts = span.wordings(times, times[1] - times[0]);
     svg.append("g").attr("class", "axis").attr("transform", `translate(0,${MARGIN.top + HEIGHT})`)
-      .call(d3.svg.axis().scale(x).orient("bottom").ticks(few).tickFormat((ns) => words.time(ns)));
+      .call(d3.svg.axis().scale(x).orient("bottom").tickValues(times).tickFormat((ns, index) => texts[index]));
     svg.append("g").attr("class", "axis").attr("transform", `translate(${MARGIN.left},0)`)
       .call(d3.svg.axis().scale(y).orient("left").tickValues(ticks(most)).tickFormat((bytes) => words.size(bytes)));
   }
@@ -153,7 +159,7 @@ const timeline = (() => {
   }
 
   function drawOoms(svg, x, group) {
-    const marks = svg.append("g").selectAll("g").data(report.ooms.filter((oom) => isOnDevice(oom, group))).enter().append("g");
+    const marks = svg.append("g").selectAll("g").data(report.ooms.filter((oom) => isOnDevice(oom, group) && isSeen(oom.time_ns))).enter().append("g");
     marks.append("line").attr("class", "oom-line")
       .attr({ x1: (oom) => x(oom.time_ns), x2: (oom) => x(oom.time_ns), y1: MARGIN.top, y2: MARGIN.top + HEIGHT });
     marks.append("path").attr("class", "oom")
@@ -168,10 +174,12 @@ const timeline = (() => {
       const runs = [];
       for (let i = 0; i < lane.runs.length; i += 2)
         runs.push([origin + lane.runs[i] * width, Math.min(origin + (lane.runs[i] + lane.runs[i + 1]) * width, endOf())]);
-      svg.append("g").selectAll("rect").data(runs).enter().append("rect")
+      const seen = runs.filter((run) => run[1] >= span.domain()[0] && run[0] <= span.domain()[1])
+        .map((run) => run.map(inSight));
+      svg.append("g").selectAll("rect").data(seen).enter().append("rect")
         .attr("class", lane.depth ? "phase inner" : "phase")
         .attr({ x: (run) => x(run[0]), width: (run) => Math.max(1, x(run[1]) - x(run[0])), y: top + 10, height: 4 });
-      svg.append("text").attr({ x: x(runs[0][0]), y: top + 7 }).text(lane.name);
+      if (seen.length) svg.append("text").attr({ x: x(seen[0][0]), y: top + 7 }).text(lane.name);
     });
   }
 
@@ -185,9 +193,11 @@ const timeline = (() => {
     return `At ${words.time(moment.time)}: ${words.size(moment.bytes)}${held ? `, most by ${held}` : ""}`;
   }
 
+  const timeOfMoment = (index) => Math.max(shown.moments[index].time, report.timeline.origin_ns);
+
   function place(line, index) {
-    const at = shown.x(Math.max(shown.moments[index].time, report.timeline.origin_ns));
-    line.attr({ x1: at, x2: at, y1: MARGIN.top, y2: MARGIN.top + HEIGHT }).style("display", null);
+    const time = timeOfMoment(index), at = shown.x(time);
+    line.attr({ x1: at, x2: at, y1: MARGIN.top, y2: MARGIN.top + HEIGHT }).style("display", isSeen(time) ? null : "none");
   }
 
   function showChoice() {
@@ -204,11 +214,25 @@ const timeline = (() => {
 
   function choose(index) {
     shown.chosen = Math.min(Math.max(index, 0), shown.moments.length - 1);
+    if (!isSeen(timeOfMoment(shown.chosen))) {
+      const hadFocus = document.activeElement === shown.catcher.node();
+      span.include(timeOfMoment(shown.chosen));
+      if (hadFocus) shown.catcher.node().focus();
+    }
     showChoice();
     onChoice(shown.chosen);
   }
 
+  const ZOOM_KEYS = { "+": () => span.zoom(1 / 3), "=": () => span.zoom(1 / 3), "-": () => span.zoom(3), 0: () => span.reset() };
+
   function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (ZOOM_KEYS[event.key]) {
+      event.preventDefault();
+      ZOOM_KEYS[event.key]();
+      shown.catcher.node().focus();
+      return;
+    }
     const last = shown.moments.length - 1, from = shown.chosen === null ? last : shown.chosen;
     const peak = d3.max(shown.moments, (moment) => moment.bytes);
     const to = { ArrowLeft: from - 1, ArrowRight: from + 1, PageUp: from - 25, PageDown: from + 25, Home: 0, End: last,
@@ -226,8 +250,29 @@ const timeline = (() => {
               "aria-valuemax": shown.moments.length - 1, "aria-valuenow": shown.moments.length - 1,
               "aria-valuetext": "no moment chosen" });
     const node = catcher.node();
-    node.addEventListener("click", (event) => choose(indexAt(timeOf(event))));
+    let began = null; // the time where a drag began
+    const isDrag = (event) => began !== null && Math.abs(x(began) - x(timeOf(event))) > 5;
+    node.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      began = timeOf(event);
+      node.setPointerCapture(event.pointerId);
+    });
+    node.addEventListener("pointerup", (event) => {
+      const ends = began === null ? null : [began, timeOf(event)].sort((a, b) => a - b), isStretch = isDrag(event);
+      began = null;
+      shown.stretch.style("display", "none");
+      if (ends && isStretch) span.set(inSight(ends[0]), inSight(ends[1]));
+      else if (ends) choose(indexAt(ends[0]));
+    });
+    node.addEventListener("pointercancel", () => {
+      began = null;
+      shown.stretch.style("display", "none");
+    });
     node.addEventListener("pointermove", (event) => {
+      if (isDrag(event)) {
+        const [from, to] = [began, timeOf(event)].map((time) => x(inSight(time))).sort((a, b) => a - b);
+        shown.stretch.attr({ x: from, width: to - from, y: MARGIN.top, height: HEIGHT }).style("display", null);
+      }
       const index = indexAt(timeOf(event));
       place(shown.hover, index);
       byId("reading").textContent = describe(index);
@@ -255,6 +300,7 @@ const timeline = (() => {
     drawPeak(svg, x, y, shown.group);
     drawLanes(svg, x);
     shown.x = x;
+    shown.stretch = svg.append("rect").attr("class", "stretch").style("display", "none");
     shown.hover = svg.append("line").attr("class", "hover").style("display", "none");
     shown.choice = svg.append("line").attr("class", "moment");
     shown.catcher = addCatcher(svg, x, width);
@@ -297,6 +343,7 @@ const timeline = (() => {
 
   function start(whenChosen) {
     onChoice = whenChosen;
+    span.start(draw, () => (shown && shown.chosen !== null ? timeOfMoment(shown.chosen) : null));
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (shown && window.innerWidth !== width) draw();
