@@ -1,10 +1,8 @@
 // A table that sorts by any column. A column has a title, value(row) to sort by, and maybe show(row): text or an element.
-// With a long column its rows become cards on a small screen; the roles keep it a table to screen readers then.
+// Its rows become cards on a small screen; the roles keep it a table to screen readers then.
 function sortableTable({ caption, columns, rows, sortBy, most = 100 }) {
   const head = element("tr"), body = element("tbody");
-  const hasLong = columns.some((column) => column.isLong);
-  const table = element("table", hasLong ? "has-long" : null, element("caption", null, caption),
-                        element("thead", null, head), body);
+  const table = element("table", null, element("caption", null, caption), element("thead", null, head), body);
   const more = element("button", "more");
   let sorted = sortBy, descending = sortBy !== undefined, shown = most;
   more.type = "button";
