@@ -255,6 +255,16 @@ def test_three_lines_at_the_end_say_what_to_look_at(gmt):
     assert "program.py:3" in gmt.tool(*command, cwd=gmt.folder).stdout
 
 
+def test_what_a_line_held_at_the_peak_is_of_the_memory_that_is_spoken_of(gmt):
+    """One line takes 3 MiB of the device, 5 MiB pinned, and gives both back."""
+    source = ("import cuda\ncuda.init()\n"
+              "kept = cuda.allocate(3 << 20), cuda.allocate_pinned(5 << 20)\n"
+              "cuda.release(kept[0]), cuda.release_pinned(kept[1])\n")
+    first, look, _ = simulated(gmt, source).stderr.splitlines()
+    assert "peak 3.0 MiB on device 0" in first
+    assert look == "gpumemtrace: look first at program.py:3 in <module>: 3.0 MiB at the peak"
+
+
 ADDS_UP = """
 import cuda
 cuda.init()

@@ -25,10 +25,30 @@ static int by_title(const void *left, const void *right)
     return strcmp(a->title, b->title);
 }
 
-/* All lines of one layer. NULL when there is no memory. */
+static bool is_device(const struct saved_space *space)
+{
+    return strcmp(space->space, space_infos[SPACE_DEVICE].name) == 0;
+}
+
+/* The fullest device; any other memory only where no device was used. */
+static const struct saved_space *main_space(const struct saved_report *report)
+{
+    const struct saved_space *found = NULL;
+    for (size_t i = 0; i < report->space_count; i++) {
+        const struct saved_space *space = &report->spaces[i];
+        if (!found || is_device(space) > is_device(found) ||
+            (is_device(space) == is_device(found) && space->figures.peak_bytes > found->figures.peak_bytes))
+            found = space;
+    }
+    return found;
+}
+
+/* All lines of one layer; at the peak they have what they held of the main space. NULL when there is no
+ * memory. */
 static struct line *sum_lines(const struct saved_report *report, const char *layer, size_t *count)
 {
     struct line *lines = calloc(report->site_count + 1, sizeof(*lines));
+    const struct saved_space *space = main_space(report);
     size_t used = 0;
     *count = 0;
     for (size_t i = 0; lines && i < report->site_count; i++) {
@@ -37,6 +57,8 @@ static struct line *sum_lines(const struct saved_report *report, const char *lay
             continue;
         struct line *line = &lines[used++];
         *line = (struct line){site->title ? site->title : site->api, site->figures};
+        if (!space || site->device != space->device || strcmp(site->space, space->space) != 0)
+            line->figures.peak_bytes = 0;
         if (line->figures.leaked_bytes == 0) /* none left, or suppressed */
             line->figures.live_blocks = 0;
     }
@@ -124,24 +146,6 @@ static void look(struct words *words, const struct saved_report *report)
         words_add(words, "%s", report->verdict);
     else if (!look_at_layer(words, report, layer_names[LAYER_FRAMEWORK]))
         look_at_layer(words, report, layer_names[LAYER_DRIVER]);
-}
-
-static bool is_device(const struct saved_space *space)
-{
-    return strcmp(space->space, space_infos[SPACE_DEVICE].name) == 0;
-}
-
-/* The fullest device; any other memory only where no device was used. */
-static const struct saved_space *main_space(const struct saved_report *report)
-{
-    const struct saved_space *found = NULL;
-    for (size_t i = 0; i < report->space_count; i++) {
-        const struct saved_space *space = &report->spaces[i];
-        if (!found || is_device(space) > is_device(found) ||
-            (is_device(space) == is_device(found) && space->figures.peak_bytes > found->figures.peak_bytes))
-            found = space;
-    }
-    return found;
 }
 
 static void figures(struct words *words, const struct saved_report *report, const struct saved_space *space)
