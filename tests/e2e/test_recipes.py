@@ -1,11 +1,13 @@
 """docs/recipes.md keeps to the truth: commands that can run on the simulated GPU print what stands there, but for times;
 the manifest and the drop-in are what Kubernetes and systemd read."""
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+import test_torch_real
 from conftest import BUILD, PROGRAMS, ROOT, SANITIZE, SIMGPU
 from test_reading import TRIES, plain
 
@@ -60,14 +62,29 @@ def difference(wanted, printed):
     return None if may_skip or at == len(printed) else f"more: {printed[at]}"
 
 
+# For PyTorch: the runtime that it brings along would refuse the simulated driver.
+SITE = """
+import ctypes, glob
+for path in sorted(glob.glob({simgpu!r} + "/libcudart.so.*")):
+    ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+"""
+NEEDS_TORCH = "where PyTorch is"
+
+
 def play(gmt, folder, settings, console):
     """What differs from the page."""
     shutil.copytree(ROOT / "docs/recipes", folder)
-    env = gmt.environment(traced=False, PATH=f"{BUILD}:{os.environ['PATH']}", LD_LIBRARY_PATH=SIMGPU,
-                          PYTHONPATH=f"{PROGRAMS}:{ROOT / 'python'}", **dict(word.split("=") for word in settings.split()))
+    paths, modules = [str(BUILD), os.environ["PATH"]], [str(PROGRAMS), str(ROOT / "python")]
+    if settings == NEEDS_TORCH:
+        (folder / "sitecustomize.py").write_text(SITE.format(simgpu=str(SIMGPU)))
+        paths.insert(0, str(pathlib.Path(test_torch_real.PYTHON).parent))
+        modules = [str(folder)]
+        settings = ""
+    env = gmt.environment(traced=False, PATH=":".join(paths), LD_LIBRARY_PATH=SIMGPU, PYTHONPATH=":".join(modules),
+                          **dict(word.split("=") for word in settings.split()))
     for command, wanted in commands(console):
         done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=60)
+                              text=True, timeout=200)
         printed = normal(done.stdout.splitlines())
         if missing := difference(normal(wanted), printed):
             return "\n".join([f"$ {command}", f"wanted: {missing}", "printed:", *printed])
@@ -85,6 +102,8 @@ def test_the_difference_is_found():
 @pytest.mark.parametrize("title, settings, console", TRIED, ids=[title for title, _, _ in TRIED])
 def test_commands_print_what_the_page_shows(gmt, title, settings, console):
     wrong = None
+    if settings == NEEDS_TORCH and not test_torch_real.has_torch():
+        pytest.skip("PyTorch is not installed")
     for turn in range(TRIES):  # on a busy machine a short run is not always even enough to tell of growth
         wrong = play(gmt, gmt.folder / f"recipes{turn}", settings, console)
         if not wrong:
