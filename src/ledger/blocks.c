@@ -1,68 +1,97 @@
 /*
- * The table of living blocks, by key. An entry also stands in the list of its context (contexts.c), and its
- * memory is used again when its block has ended, unless segments.c keeps it for the fullest moment.
+ * The table of living blocks, by key, chained, and the list of them by age. An entry also stands in the list
+ * of its context (contexts.c), and its memory is used again when its block has ended, unless segments.c keeps
+ * it for the fullest moment.
+ *
+ * Not one of uthash's, though all other tables are: a block took 138 bytes with it, takes 100 without, and
+ * half of the instructions that an event spends here.
  */
-#include <string.h>
-
 #include "ledger/internal.h"
 #include "ledger/segments.h"
 
-/* The key of the table's first entry, which is no block and always there: uthash gives its table back with
- * the last entry, so a program with one block at a time would have two mappings made and undone each time. */
-#define NO_BLOCK UINT64_MAX
-_Static_assert(KEY_SPACE_COUNT <= NO_BLOCK >> KEY_NUMBER_BITS, "no block has that key");
+#define BUCKETS_MIN 512 /* a page */
 
-/* All keys here are block keys. */
-#undef HASH_FUNCTION
-#define HASH_FUNCTION(key, key_bytes, hash)                                                                  \
-    do {                                                                                                     \
-        uint64_t number;                                                                                     \
-        memcpy(&number, (key), sizeof number);                                                               \
-        (hash) = hash_number(number);                                                                        \
-    } while (0)
-
-struct block_entry *blocks_insert(struct ledger *ledger, const struct block *block)
+static struct block_entry **bucket_of(const struct blocks *blocks, uint64_t key)
 {
-    struct block_entry *entry = pool_get(&ledger->block_pool);
-    if (entry == NULL)
-        return NULL;
-    entry->block = *block;
-    entry->birth = ledger->counters.events;
-    HASH_ADD(hh, ledger->blocks, block.key, sizeof entry->block.key, entry);
-    if (hash_added(entry) && contexts_add(ledger, entry))
-        return entry;
-    if (hash_added(entry))
-        HASH_DEL(ledger->blocks, entry);
-    pool_put(&ledger->block_pool, entry);
-    return NULL;
+    return &blocks->buckets[hash_number(key) & blocks->mask];
+}
+
+static bool make_buckets(struct blocks *blocks, uint64_t count)
+{
+    struct block_entry **buckets = pages_alloc(count * sizeof *buckets);
+    if (buckets == NULL)
+        return false;
+    pages_free(blocks->buckets, blocks->buckets == NULL ? 0 : (blocks->mask + 1) * sizeof *buckets);
+    blocks->buckets = buckets;
+    blocks->mask = count - 1;
+    for (struct block_entry *entry = blocks->oldest; entry != NULL; entry = entry->newer) {
+        struct block_entry **bucket = bucket_of(blocks, entry->block.key);
+        entry->next = *bucket;
+        *bucket = entry;
+    }
+    return true;
 }
 
 bool blocks_init(struct ledger *ledger)
 {
-    pool_init(&ledger->block_pool, ledger->arena, sizeof(struct block_entry));
+    pool_init(&ledger->blocks.pool, ledger->arena, sizeof(struct block_entry));
     contexts_init(ledger);
-    return blocks_insert(ledger, &(struct block){.key = NO_BLOCK}) != NULL;
+    return make_buckets(&ledger->blocks, BUCKETS_MIN);
 }
 
 void blocks_destroy(struct ledger *ledger)
 {
-    HASH_CLEAR(hh, ledger->blocks);
+    pages_free(ledger->blocks.buckets, (ledger->blocks.mask + 1) * sizeof *ledger->blocks.buckets);
+    ledger->blocks.buckets = NULL;
     contexts_destroy(ledger);
+}
+
+struct block_entry *blocks_insert(struct ledger *ledger, const struct block *block)
+{
+    struct blocks *blocks = &ledger->blocks;
+    struct block_entry *entry = pool_get(&blocks->pool);
+    if (entry == NULL)
+        return NULL;
+    entry->block = *block;
+    entry->birth = ledger->counters.events;
+    if (!contexts_add(ledger, entry)) {
+        pool_put(&blocks->pool, entry);
+        return NULL;
+    }
+    if (blocks->count > blocks->mask)
+        make_buckets(blocks, (blocks->mask + 1) * 2); /* without memory the chains grow longer */
+    struct block_entry **bucket = bucket_of(blocks, block->key);
+    entry->next = *bucket;
+    *bucket = entry;
+    entry->newer = NULL;
+    entry->older = blocks->newest;
+    *(blocks->newest == NULL ? &blocks->oldest : &blocks->newest->newer) = entry;
+    blocks->newest = entry;
+    blocks->count++;
+    return entry;
 }
 
 struct block_entry *blocks_find(const struct ledger *ledger, uint64_t key)
 {
-    struct block_entry *entry;
-    HASH_FIND(hh, ledger->blocks, &key, sizeof key, entry);
+    struct block_entry *entry = *bucket_of(&ledger->blocks, key);
+    while (entry != NULL && entry->block.key != key)
+        entry = entry->next;
     return entry;
 }
 
 void blocks_remove(struct ledger *ledger, struct block_entry *entry, const struct site_record *site)
 {
-    HASH_DEL(ledger->blocks, entry);
+    struct blocks *blocks = &ledger->blocks;
+    struct block_entry **link = bucket_of(blocks, entry->block.key);
+    while (*link != entry)
+        link = &(*link)->next;
+    *link = entry->next;
+    *(entry->older == NULL ? &blocks->oldest : &entry->older->newer) = entry->newer;
+    *(entry->newer == NULL ? &blocks->newest : &entry->newer->older) = entry->older;
+    blocks->count--;
     contexts_remove(ledger, entry);
     if (segments_block_ends(ledger, entry, site))
-        pool_put(&ledger->block_pool, entry);
+        pool_put(&blocks->pool, entry);
 }
 
 const struct block *ledger_find(const struct ledger *ledger, uint64_t key)
@@ -73,9 +102,9 @@ const struct block *ledger_find(const struct ledger *ledger, uint64_t key)
 
 void ledger_each_block(const struct ledger *ledger, bool (*visit)(const struct block *, void *), void *arg)
 {
-    const struct block_entry *entry = ledger->blocks->hh.next; /* behind NO_BLOCK */
+    const struct block_entry *entry = ledger->blocks.oldest;
     while (entry != NULL && visit(&entry->block, arg))
-        entry = entry->hh.next;
+        entry = entry->newer;
 }
 
 struct block_entry *ledger_restore_block(struct ledger *ledger, const struct block *block, uint64_t birth)

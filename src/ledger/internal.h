@@ -10,10 +10,19 @@
 
 struct block_entry {
     struct block block;
-    uint64_t birth;                     /* the number of the event that began it */
-    struct block_entry *next;           /* among those kept for the fullest moment (segments.h) */
+    uint64_t birth;           /* the number of the event that began it */
+    struct block_entry *next; /* in its bucket, then among those kept for the fullest moment (segments.h) */
     struct block_entry *before, *after; /* of its context, while it lives (contexts.c) */
-    UT_hash_handle hh;
+    struct block_entry *older, *newer;  /* of all that live */
+};
+
+/* Of blocks.c. */
+struct blocks {
+    struct block_entry **buckets;
+    uint64_t mask; /* their number, which is a power of two, less one */
+    uint64_t count;
+    struct block_entry *oldest, *newest;
+    struct pool pool;
 };
 
 struct space_record {
@@ -72,8 +81,7 @@ struct ledger {
     struct arena *arena;
     const struct catalog *catalog;
     struct ledger_counters counters;
-    struct block_entry *blocks;
-    struct pool block_pool;
+    struct blocks blocks;
     struct list sites;                              /* struct site_record, by catalog id */
     struct list spaces;                             /* struct space_record */
     struct context_blocks *contexts, *last_context; /* by context; the one that was looked for last */

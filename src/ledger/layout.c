@@ -95,8 +95,8 @@ static void gather(struct picture *picture)
 {
     picture->piece_count = picture->span_count = 0;
     segments_each(picture->ledger, see_segment, picture);
-    const struct block_entry *entry = picture->ledger->blocks->hh.next;
-    for (; entry != NULL; entry = entry->hh.next)
+    const struct block_entry *entry = picture->ledger->blocks.oldest;
+    for (; entry != NULL; entry = entry->newer)
         see_block(picture, entry);
     if (picture->fullest == NULL)
         return;

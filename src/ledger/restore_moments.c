@@ -231,7 +231,7 @@ const char *restore_kept_block(const struct item *item)
         restoring->kept_blocks_of = (uint32_t)item->values[0];
         restoring->kept_block = &fullest->blocks;
     }
-    struct block_entry *entry = pool_get(&item->ledger->block_pool);
+    struct block_entry *entry = pool_get(&item->ledger->blocks.pool);
     if (entry == NULL)
         return no_memory;
     memset(entry, 0, sizeof *entry);

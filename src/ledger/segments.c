@@ -130,7 +130,7 @@ static void give_back(struct ledger *ledger, struct fullest *fullest)
     while (fullest->blocks != NULL) {
         struct block_entry *entry = fullest->blocks;
         fullest->blocks = entry->next;
-        pool_put(&ledger->block_pool, entry);
+        pool_put(&ledger->blocks.pool, entry);
     }
     while (fullest->segments != NULL) {
         struct segment *segment = fullest->segments;
@@ -272,8 +272,8 @@ void segments_start(struct ledger *ledger)
     if (ledger->segments.active)
         return;
     ledger->segments.active = true;
-    const struct block_entry *entry = ledger->blocks->hh.next;
-    for (; entry != NULL; entry = entry->hh.next)
+    const struct block_entry *entry = ledger->blocks.oldest;
+    for (; entry != NULL; entry = entry->newer)
         add_block(ledger, entry, false);
 }
 

@@ -148,8 +148,8 @@ static void save_sites(const struct saving *saving)
 
 static void save_blocks(const struct saving *saving)
 {
-    const struct block_entry *entry = saving->ledger->blocks->hh.next; /* behind the one that is none */
-    for (; entry != NULL; entry = entry->hh.next) {
+    const struct block_entry *entry = saving->ledger->blocks.oldest;
+    for (; entry != NULL; entry = entry->newer) {
         const struct block *block = &entry->block;
         PUT(saving, BLOCK, block->key, block->size, block->born_ns, block->site, block->context,
             block->references, entry->birth);
