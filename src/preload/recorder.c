@@ -149,8 +149,7 @@ static uint32_t add_site(const struct site_key *key)
     return site;
 }
 
-/* Under the lock. The cache spares the hash table for the few sites that allocate again and again. */
-static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
+static uint32_t find_site(const struct allocation *allocation, uint32_t stack)
 {
     struct site_key key = {.stack = stack,
                            .api = allocation->allocator != NULL ? learn_string(allocation->allocator)
@@ -158,17 +157,36 @@ static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
                            .family = (uint8_t)allocation->family,
                            .space = (uint8_t)allocation->space,
                            .device = (int16_t)allocation->device};
-    if (key.api == CATALOG_NONE)
-        return CATALOG_NONE;
+    return key.api == CATALOG_NONE ? CATALOG_NONE : add_site(&key);
+}
+
+static bool is_line_of(const struct site_cache_line *line, const struct allocation *allocation,
+                       uint32_t stack)
+{
+    return line->api == allocation->api && line->stack == stack && line->device == allocation->device &&
+           line->family == allocation->family && line->space == allocation->space;
+}
+
+/* Under the lock. The cache spares two hash tables for the sites that allocate again and again. */
+static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
+{
+    if (allocation->allocator != NULL)
+        return find_site(allocation, stack);
     struct site_cache_line *line =
-        &preload.site_cache[(stack * 31 + key.api * 7 + key.family) % SITE_CACHE_LINES];
-    if (line->site == 0 || memcmp(&line->key, &key, sizeof key) != 0) {
-        uint32_t site = add_site(&key);
+        &preload.site_cache[(stack * 31 + ((uintptr_t)allocation->api >> 2) + allocation->family * 7) %
+                            SITE_CACHE_LINES];
+    if (!is_line_of(line, allocation, stack)) {
+        uint32_t site = find_site(allocation, stack);
         if (site == CATALOG_NONE)
             return CATALOG_NONE;
-        *line = (struct site_cache_line){.key = key, .site = site + 1};
+        *line = (struct site_cache_line){.api = allocation->api,
+                                         .stack = stack,
+                                         .site = site,
+                                         .device = (int16_t)allocation->device,
+                                         .family = (uint8_t)allocation->family,
+                                         .space = (uint8_t)allocation->space};
     }
-    return line->site - 1;
+    return line->site;
 }
 
 /* Under the lock. What the ledger could not take is not in the recording either, so that both count the same.

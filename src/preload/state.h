@@ -39,9 +39,12 @@ struct context_slot {
     _Atomic uint32_t id;
 };
 
+/* A site by the address of its API's name, a literal. */
 struct site_cache_line {
-    struct site_key key;
-    uint32_t site;
+    const char *api; /* NULL: nothing is here */
+    uint32_t stack, site;
+    int16_t device;
+    uint8_t family, space;
 };
 
 #define SITE_CACHE_LINES 1024 /* a power of two */
