@@ -76,9 +76,10 @@ static void leave_out_last_tooth(struct series *series)
 static bool read_series(const struct history *history, uint64_t live_bytes, uint64_t end_ns,
                         struct series *series, uint32_t *width_log2)
 {
-    struct history whole = *history;
+    struct history whole;
     if (end_ns <= history->origin_ns)
         return false;
+    history_copy(&whole, history);
     history_note(&whole, end_ns, live_bytes, live_bytes);
     /* The last cell is not over, and an ending program gives things back. */
     series->count = (uint32_t)((end_ns - whole.origin_ns) >> whole.width_log2);

@@ -24,9 +24,9 @@ static bool has_lived(const struct site_record *site, uint64_t end_ns)
 static void read_history(const struct site_record *site, uint64_t end_ns, struct history *history)
 {
     if (site->history != NULL)
-        *history = *site->history;
+        history_copy(history, site->history);
     else
-        ledger_begin_history(site, history);
+        histories_first(site, history);
     history_note(history, end_ns, site->totals.live_bytes, site->totals.live_bytes);
 }
 

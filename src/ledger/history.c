@@ -1,6 +1,9 @@
 /* The minima of a site's living bytes, cell by cell (history.h). */
 #include "ledger/history.h"
 
+#include <stddef.h>
+#include <string.h>
+
 static uint64_t lesser(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
@@ -12,6 +15,11 @@ void history_begin(struct history *history, uint64_t origin_ns, uint64_t live)
     history->width_log2 = HISTORY_WIDTH_LOG2;
     history->last = 0;
     history->floors[0] = live;
+}
+
+void history_copy(struct history *to, const struct history *from)
+{
+    memcpy(to, from, offsetof(struct history, floors) + (from->last + 1u) * sizeof *from->floors);
 }
 
 /* Cells twice as wide. The newest one may be half of a cell that is not over: what is noted next is in it. */

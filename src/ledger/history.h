@@ -18,9 +18,14 @@
 struct history {
     uint64_t origin_ns;
     uint32_t width_log2;
-    uint32_t last; /* the cell that is being filled; later ones mean nothing */
+    uint16_t last; /* the cell that is being filled; later ones mean nothing */
+    uint16_t
+        room; /* what is kept for a site has memory for so many (histories.c); elsewhere it means nothing */
     uint64_t floors[HISTORY_CELLS];
 };
+
+/* A whole one, of which `from` may be the part that means something. */
+void history_copy(struct history *to, const struct history *from);
 
 /* `live` bytes were alive at `origin_ns`, before whatever is noted first. */
 void history_begin(struct history *history, uint64_t origin_ns, uint64_t live);

@@ -50,6 +50,8 @@ struct site_record {
     uint64_t stamp, scratch; /* summits.c's own, while it works: nothing to be saved */
 };
 
+#define HISTORY_ROOMS 5 /* 4, 8, 16, 32 and HISTORY_CELLS cells */
+
 /* Of segments.h. */
 struct segments {
     bool active; /* a framework's block was seen */
@@ -82,7 +84,8 @@ struct ledger {
     const struct catalog *catalog;
     struct ledger_counters counters;
     struct blocks blocks;
-    struct list sites;                              /* struct site_record, by catalog id */
+    struct list sites; /* struct site_record, by catalog id */
+    struct pool histories[HISTORY_ROOMS];
     struct list spaces;                             /* struct space_record */
     struct context_blocks *contexts, *last_context; /* by context; the one that was looked for last */
     struct pool context_pool;
@@ -97,8 +100,17 @@ struct ledger {
     struct phases phases;
 };
 
+/* histories.c: what is kept of a site's history, in as much memory as it needs so far. */
+void histories_init(struct ledger *ledger);
 /* The history of a site that allocated once. */
-void ledger_begin_history(const struct site_record *site, struct history *history);
+void histories_first(const struct site_record *site, struct history *history);
+/* Keeps that from now on; without memory there is none. */
+void histories_begin(struct ledger *ledger, struct site_record *site);
+/* history_note(), for a site that has one. Without memory it is kept no longer. */
+void histories_note(struct ledger *ledger, struct site_record *site, uint64_t time_ns, uint64_t before,
+                    uint64_t after);
+/* A site's, from its first cells and what is before them. False without memory. */
+bool histories_restore(struct ledger *ledger, struct site_record *site, const struct history *history);
 
 /* spaces.c: the site's record, made at its first event; NULL for an id the catalog does not know, or without
  * memory. */

@@ -25,6 +25,7 @@ struct ledger *ledger_create(struct arena *arena, const struct catalog *catalog)
     list_init(&ledger->ooms, arena, sizeof(struct oom));
     list_init(&ledger->devices, arena, sizeof(struct device_figures));
     list_init(&ledger->pools, arena, sizeof(struct pool_sample));
+    histories_init(ledger);
     segments_init(ledger);
     phases_init(ledger);
     return blocks_init(ledger) ? ledger : NULL;
@@ -81,10 +82,11 @@ static void keep_shares_at_peaks(const struct ledger *ledger, struct site_record
 }
 
 /* Before any change to a site's living bytes. */
-static void note_change(struct site_record *site, uint64_t time_ns, uint64_t live_bytes)
+static void note_change(struct ledger *ledger, struct site_record *site, uint64_t time_ns,
+                        uint64_t live_bytes)
 {
     if (site->history != NULL)
-        history_note(site->history, time_ns, site->totals.live_bytes, live_bytes);
+        histories_note(ledger, site, time_ns, site->totals.live_bytes, live_bytes);
     else
         site->ended_ns = live_bytes < site->totals.live_bytes ? time_ns : 0;
 }
@@ -104,7 +106,7 @@ static void add_live(struct ledger *ledger, uint32_t id, struct site_record *sit
     add_to_space(ledger, site->space, id, bytes, time_ns);
     if (site->space->in_whole)
         add_to_space(ledger, &ledger->whole, id, bytes, time_ns);
-    note_change(site, time_ns, before + bytes);
+    note_change(ledger, site, time_ns, before + bytes);
     site->totals.live_bytes += bytes;
     site->totals.live_blocks++;
     if (site->totals.live_bytes > site->totals.peak_bytes)
@@ -120,7 +122,7 @@ static void subtract_live(struct ledger *ledger, uint32_t id, struct site_record
     subtract_from_space(ledger, site->space, id, bytes, time_ns);
     if (site->space->in_whole)
         subtract_from_space(ledger, &ledger->whole, id, bytes, time_ns);
-    note_change(site, time_ns, ledger_less(before, bytes));
+    note_change(ledger, site, time_ns, ledger_less(before, bytes));
     site->totals.live_bytes = ledger_less(before, bytes);
     site->totals.live_blocks = ledger_less(site->totals.live_blocks, 1);
     follow_in_phases(ledger, id, site, before);
@@ -186,22 +188,6 @@ static void replace_block(struct ledger *ledger, uint64_t key, uint64_t time_ns)
     blocks_remove(ledger, entry, site);
 }
 
-void ledger_begin_history(const struct site_record *site, struct history *history)
-{
-    history_begin(history, site->first_time_ns, site->totals.peak_bytes);
-    if (site->ended_ns > 0)
-        history_note(history, site->ended_ns, site->totals.peak_bytes, 0);
-}
-
-/* A site that allocates once has nothing to show, and a program may have many such. */
-static void begin_history(struct ledger *ledger, struct site_record *site)
-{
-    struct history *history = arena_alloc(ledger->arena, sizeof *history);
-    if (history != NULL)
-        ledger_begin_history(site, history);
-    site->history = history;
-}
-
 /* See LEDGER_LIVE_MAX. */
 static bool has_room(const struct site_record *site, uint64_t bytes)
 {
@@ -231,8 +217,8 @@ static bool apply_alloc(struct ledger *ledger, const struct event *event)
         site->first_time_ns = event->time_ns;
     site->last_time_ns = event->time_ns;
     count_alloc(ledger, site, event->size);
-    if (site->totals.allocs == 2)
-        begin_history(ledger, site);
+    if (site->totals.allocs == 2) /* one that allocates once has nothing to show */
+        histories_begin(ledger, site);
     add_live(ledger, event->site, site, event->size, event->time_ns);
     segments_block_began(ledger, entry, site, event->time_ns, false);
     if (ledger->unanswered > 0)

@@ -96,14 +96,10 @@ static const char *restore_history(const struct item *item)
         return out_of_place;
     if (values[2] > WIDTH_LOG2_MAX || values[3] >= HISTORY_CELLS)
         return out_of_range;
-    site->history = arena_alloc(item->ledger->arena, sizeof *site->history);
-    if (site->history == NULL)
-        return no_memory;
-    site->history->origin_ns = values[1];
-    site->history->width_log2 = (uint32_t)values[2];
-    site->history->last = (uint32_t)values[3];
-    memcpy(site->history->floors, values + 4, (values[3] + 1) * sizeof *values);
-    return NULL;
+    struct history history = {
+        .origin_ns = values[1], .width_log2 = (uint32_t)values[2], .last = (uint16_t)values[3]};
+    memcpy(history.floors, values + 4, (values[3] + 1) * sizeof *values);
+    return histories_restore(item->ledger, site, &history) ? NULL : no_memory;
 }
 
 const char *restore_read_block(const struct item *item, const uint64_t *values, struct block *block)

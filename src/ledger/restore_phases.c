@@ -65,7 +65,7 @@ const char *restore_steps(const struct item *item)
     item->ledger->phases.steps = values[0];
     history->origin_ns = values[1];
     history->width_log2 = (uint32_t)values[2];
-    history->last = (uint32_t)values[3];
+    history->last = (uint16_t)values[3];
     memcpy(history->floors, values + 4, (values[3] + 1) * sizeof *values);
     return NULL;
 }
