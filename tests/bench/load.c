@@ -42,14 +42,20 @@ void load_blocks(unsigned frames, unsigned count)
         shape_descend(frames, 0, allocate_one, &block);
 }
 
+/* Here, and nowhere else: each call has a return address, and so a site, of its own. */
+static __attribute__((noinline)) void allocate_at(unsigned frames, unsigned place, address *block)
+{
+    shape_descend(frames, place, allocate_one, block);
+}
+
 /* Two blocks from each of `count` places, of which one lives on. */
 void load_sites(unsigned frames, unsigned count)
 {
-    address block;
-    for (unsigned i = 0; i < count; i++) {
-        shape_descend(frames, i, allocate_one, &block);
-        release(block);
-        shape_descend(frames, i, allocate_one, &block);
+    address block = 0;
+    for (unsigned i = 0; i < 2 * count; i++) {
+        if (i % 2 != 0)
+            release(block);
+        allocate_at(frames, i / 2, &block);
     }
 }
 
