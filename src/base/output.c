@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "base/utf8.h"
 
 static void send_all(struct output *out, const char *bytes, size_t count)
@@ -193,12 +192,6 @@ void output_safe(struct output *out, const char *text)
         text += length;
     }
     output_bytes(out, kept, (size_t)(text - kept));
-}
-
-void output_size(struct output *out, uint64_t bytes)
-{
-    char text[SIZE_TEXT_MAX];
-    output_text(out, size_text(text, bytes));
 }
 
 int output_flush(struct output *out)

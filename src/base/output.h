@@ -31,8 +31,6 @@ void output_json_string(struct output *out, const char *text);
 void output_json_string_in_html(struct output *out, const char *text);
 /* Text for a terminal: control characters, and bytes that are not UTF-8, are shown as \xNN. */
 void output_safe(struct output *out, const char *text);
-/* "1.50 GiB", "3.0 MiB", "512 B": binary units, as the CUDA tools and PyTorch print them. */
-void output_size(struct output *out, uint64_t bytes);
 /* Writes what is left. Returns 0 or the first errno. */
 int output_flush(struct output *out);
 

@@ -14,7 +14,6 @@
 #define CAPTURE_CAPTURE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "catalog/catalog.h"

@@ -2,7 +2,6 @@
 #include "capture/native.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>

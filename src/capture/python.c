@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "capture/python_end.h"
 #include "capture/python_gate.h"

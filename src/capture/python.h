@@ -7,7 +7,6 @@
 #ifndef CAPTURE_PYTHON_H
 #define CAPTURE_PYTHON_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "capture/capture.h"

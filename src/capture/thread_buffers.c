@@ -3,7 +3,6 @@
 #include "capture/thread_buffers.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>

@@ -6,7 +6,6 @@
 #define EXPORT_CURVE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"

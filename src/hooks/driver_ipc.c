@@ -4,7 +4,6 @@
  */
 #include "hooks/ask.h"
 #include "hooks/call.h"
-#include "hooks/graphs.h"
 #include "hooks/vmm.h"
 
 /* The driver tells how large the allocation behind an address is, and where. */

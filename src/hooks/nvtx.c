@@ -9,12 +9,12 @@
  */
 #include "hooks/nvtx.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include "base/arena.h"
-#include "hooks/call.h"
 #include "hooks/export.h"
 #include "hooks/loaded.h"
 #include "hooks/nvtx_event.h"

@@ -112,11 +112,6 @@ enum hook_id real_variant_at(const void *address, const char *symbol)
     return HOOK_COUNT;
 }
 
-bool real_is_exported(enum hook_id id)
-{
-    return atomic_load_explicit(&reals[id].export, memory_order_relaxed) != NULL;
-}
-
 void real_forget_unmapped(void)
 {
     const void *addresses[2 * HOOK_COUNT];

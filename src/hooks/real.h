@@ -30,8 +30,6 @@ void real_learn_runtime(enum hook_id id, void *address, const void *caller);
 /* The driver's variant exported at `address` among those with this bare or exported name; HOOK_COUNT for
  * none. */
 enum hook_id real_variant_at(const void *address, const char *symbol);
-/* Whether the loaded driver exports this variant (at another address than a caller may have seen). */
-bool real_is_exported(enum hook_id id);
 
 /* From the first sign of CUDA, where the dynamic linker may be asked: finds all of the driver's functions at
  * once, so that no hook needs it later, and lets the recorder get ready. Cheap when done already. */

@@ -6,7 +6,6 @@
  * Nothing here calls the runtime: its last error is the program's.
  */
 #include "hooks/call.h"
-#include "hooks/proc_address.h"
 
 RUNTIME_HOOK(cudaMalloc, (void **address, size_t bytes))
 {

@@ -20,7 +20,6 @@
 #ifndef HOOKS_SYMBOLS_H
 #define HOOKS_SYMBOLS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* The newest CUDA version whose names and signatures the table was checked against. */

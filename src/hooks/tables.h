@@ -10,7 +10,6 @@
 #define HOOKS_TABLES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* False when this thread holds it already (a signal handler in the middle of our work): then go without. */
 bool tables_lock(void);

@@ -27,7 +27,7 @@ static void __attribute__((format(printf, 2, 3))) complain(struct config *config
         config->complaints[used] = '\0'; /* a line that does not fit is left out whole */
 }
 
-bool parse_size(const char *text, uint64_t *bytes)
+bool config_parse_size(const char *text, uint64_t *bytes)
 {
     static const struct {
         char letter;
@@ -119,7 +119,7 @@ static bool set_stacks(struct config *config, const char *text)
 static bool set_depth(struct config *config, const char *text)
 {
     uint64_t depth;
-    if (!parse_size(text, &depth) || depth < 1 || depth > CAPTURE_DEPTH_MAX)
+    if (!config_parse_size(text, &depth) || depth < 1 || depth > CAPTURE_DEPTH_MAX)
         return false;
     config->depth = (uint32_t)depth;
     return true;
@@ -128,7 +128,7 @@ static bool set_depth(struct config *config, const char *text)
 static bool set_max_trace(struct config *config, const char *text)
 {
     uint64_t bytes;
-    if (!parse_size(text, &bytes) || bytes < MAX_TRACE_MIN)
+    if (!config_parse_size(text, &bytes) || bytes < MAX_TRACE_MIN)
         return false;
     config->max_trace_bytes = bytes;
     return true;

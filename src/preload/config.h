@@ -35,6 +35,6 @@ void config_read(struct config *config);
 bool config_expand(const struct config *config, const char *host, const char *exe, char *stem, size_t bytes);
 
 /* "64K", "512M", "1G", "1073741824": binary units. False when it is not such a size or does not fit. */
-bool parse_size(const char *text, uint64_t *bytes);
+bool config_parse_size(const char *text, uint64_t *bytes);
 
 #endif

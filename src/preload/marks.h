@@ -8,7 +8,6 @@
 #define PRELOAD_MARKS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct gpumemtrace_usage;
 

@@ -226,7 +226,7 @@ void phase_stop(uint32_t range)
     end(range);
 }
 
-void phase_step(void)
+static void phase_step(void)
 {
     int kept = errno;
     if (hook_enter() && preload_lock()) {

@@ -24,8 +24,6 @@ int phase_pop(const void *domain);
 uint32_t phase_start(const char *name);
 void phase_stop(uint32_t range);
 
-void phase_step(void);
-
 /* Under the lock: what is open becomes part of the recording that has just begun. */
 void phases_begin_recording(void);
 /* Under the lock: the recording and its strings are gone. */

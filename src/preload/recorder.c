@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "capture/capture.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A made-up recording may name any number of files; a real process has some hundreds. */
 #define QUESTIONS_MAX 512

@@ -2,6 +2,7 @@
 #include "symbols/demangle.h"
 
 #include <libiberty/demangle.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* With parameters, since overloads are different places, without the return type of templates. */
@@ -37,7 +38,9 @@ static void drop_partial_character(struct text *text)
         text->used = end - 1;
 }
 
-size_t length_without_clones(const char *name)
+/* How much of a name says which function it is: without what compilers add for the parts and copies they make
+ * of one, as in "f.cold", "f.constprop.0", "f() [clone .isra.0]". */
+static size_t length_without_clones(const char *name)
 {
     static const char *const marks[] = {".cold",     ".part.", ".constprop.", ".isra.",
                                         ".lto_priv", ".llvm.", " [clone"};

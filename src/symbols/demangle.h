@@ -2,7 +2,6 @@
 #ifndef SYMBOLS_DEMANGLE_H
 #define SYMBOLS_DEMANGLE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Longer names are not demangled: it needs stack in proportion, some 70 bytes a byte. */
@@ -13,8 +12,5 @@
 size_t demangle(const char *name, char *text, size_t size);
 /* The same, and a name that is not mangled is taken as it is, without marks of clones. */
 size_t readable_name(const char *name, char *text, size_t size);
-/* How much of a name says which function it is: without what compilers add for the parts and copies they make
- * of one, as in "f.cold", "f.constprop.0", "f() [clone .isra.0]". */
-size_t length_without_clones(const char *name);
 
 #endif

@@ -2,7 +2,6 @@
 #include "symbols/dwarf_units.h"
 
 #include <dwarf.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"

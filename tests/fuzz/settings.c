@@ -20,7 +20,7 @@ static const char *const variables[] = {"GPUMEMTRACE_OUTPUT",
                                         "RANK",
                                         "GPUMEMTRACE_SESSION"};
 
-/* The size that a text of digits and a unit means, by another way than parse_size(). */
+/* The size that a text of digits and a unit means, by another way than config_parse_size(). */
 static void require_size(const char *text, bool understood, uint64_t bytes)
 {
     char shown[SIZE_TEXT_MAX];
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         if (at < text + size) {
             setenv(variables[i], at, 1);
-            bool understood = parse_size(at, &bytes);
+            bool understood = config_parse_size(at, &bytes);
             require_size(at, understood, bytes);
             at += strlen(at) + 1;
         } else {

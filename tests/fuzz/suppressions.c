@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "target.h"
 
 #define SLOW_MAX 96 /* bytes of a pattern and of a name that the slow matcher takes */

@@ -3,7 +3,6 @@
  * standard output: 'a' for an allocation, 'f' for a free. Made to be killed: what it acknowledged must be in
  * the recording. Usage: acknowledge THREADS
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

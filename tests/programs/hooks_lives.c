@@ -10,7 +10,6 @@
  *   bare-thread        allocates in a thread without a context
  */
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
  * hooks.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cuda/abi.h"
 

@@ -2,13 +2,11 @@
  * Takes three blocks of memory and gives one back after the kernel was told to refuse a system call: refused
  * NUMBER ERRNO. Ends with 7, with 77 where there is no such filter, and otherwise with what failed.
  */
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 typedef unsigned long long address;
 

@@ -1,12 +1,9 @@
 /* Looks at the program itself with dl_iterate_phdr; see own_modules.h. */
 #include "own_modules.h"
 
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct search {
     uintptr_t address;

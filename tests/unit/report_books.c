@@ -1,16 +1,12 @@
 /* Books kept by hand (report_books.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "report_books.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "report_books.h"
+#include "unit.h"
 
 void books_open(struct books *books)
 {

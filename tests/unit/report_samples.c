@@ -1,19 +1,14 @@
 /* The training run of report_samples.h. */
+#include "report_samples.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "report_samples.h"
 #include "scratch.h"
+#include "unit.h"
 
 #define STEPS 60
 

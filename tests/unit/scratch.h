@@ -3,7 +3,6 @@
 #define UNIT_SCRATCH_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 /* The folder; made at the first call, removed at exit() of the process that made it. */
 const char *scratch_folder(void);

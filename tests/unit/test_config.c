@@ -188,12 +188,12 @@ static void test_sizes_are_numbers_with_binary_units(void **state)
                                       "18014398509481984K"};
     uint64_t bytes;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
-        if (!parse_size(good[i].text, &bytes) || bytes != good[i].bytes)
+        if (!config_parse_size(good[i].text, &bytes) || bytes != good[i].bytes)
             fail_msg("%s", good[i].text);
     }
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         bytes = 77;
-        if (parse_size(bad[i], &bytes))
+        if (config_parse_size(bad[i], &bytes))
             fail_msg("'%s'", bad[i]);
         assert_int_equal(bytes, 77);
     }

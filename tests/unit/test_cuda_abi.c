@@ -2,16 +2,11 @@
  * Our CUDA headers against NVIDIA's: the same value, size and offset for every fact both can state. NVIDIA's
  * side is a small library built with the toolkit's headers where there are any.
  */
+#include "unit.h"
+
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "cuda/abi.h"
 #include "cuda/abi_nvml.h"

@@ -1,12 +1,7 @@
 /* What a report says of memory pools and of frameworks' segments, in words, in a picture and in JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "report_books.h"
 

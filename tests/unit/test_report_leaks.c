@@ -1,13 +1,9 @@
 /* What is still allocated: in which order it is listed, and what suppressions leave out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "report_books.h"
 

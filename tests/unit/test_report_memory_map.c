@@ -5,7 +5,6 @@
 #include "unit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "report_books.h"
 

@@ -1,13 +1,8 @@
 /* Out of memory in a report: the cause and the figures, each by arithmetic from a moment made up by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "report_books.h"
 

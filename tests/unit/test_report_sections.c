@@ -1,14 +1,6 @@
 /* The sections of a report, each by arithmetic: peaks, fragmentation, out of memory, the rest of the device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "report_books.h"
 

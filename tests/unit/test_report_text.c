@@ -1,14 +1,10 @@
 /* The text report, read as the person in trouble would. With --show it prints the sample and tests nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "report_samples.h"
 

@@ -1,12 +1,8 @@
 /* Mangled names become readable; right answers are those of the Itanium C++ ABI and of Rust's RFC 2603. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbols/demangle.h"
 

@@ -1,15 +1,11 @@
 /* Functions, lines and inlined calls from this program's own debug information; __LINE__ is the oracle. */
+#include "unit.h"
+
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "own_modules.h"
 #include "symbols/elf_file.h"

@@ -1,20 +1,16 @@
 /* Names from symbol tables, the dynamic linker as the oracle; and files that are not what they should be. */
+#include "unit.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "own_modules.h"
 #include "symbols/elf_file.h"

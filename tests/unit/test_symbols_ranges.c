@@ -1,11 +1,7 @@
 /* Searching nested address ranges, against looking at every one of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "symbols/range_list.h"
 

@@ -4,7 +4,6 @@
  */
 #include "unit.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "diff.h"
 #include "diff_words.h"
-#include "report/model.h"
 
 /* The longest run of backticks, which a code span's own must be longer than. */
 static int longest_ticks(const char *text)

@@ -3,7 +3,6 @@
 
 #include "diff.h"
 #include "diff_words.h"
-#include "report/model.h"
 #include "report/words.h"
 
 #define FIGURE_COLUMN 34

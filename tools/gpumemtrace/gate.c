@@ -8,7 +8,6 @@
 
 #include "catalog/catalog.h"
 #include "diff_words.h"
-#include "report/model.h"
 #include "report/words.h"
 
 static const char *const metric_names[GATE_METRIC_COUNT] = {"peak", "leak", "growth"};

@@ -1,6 +1,4 @@
 /* The conditions of one command line, together; see gate.h. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/output.h"

@@ -1,13 +1,11 @@
 /* Telling places apart by what people call them; see place.h. */
 #include "place.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "report/model.h"
+#include "report/frames.h"
 #include "symbols/demangle.h"
 
 #define FUNCTION_MAX 4096

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "place.h"
-#include "report/model.h"
+#include "report/frames.h"
 
 struct seen_function {
     uint64_t offset;

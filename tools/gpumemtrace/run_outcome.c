@@ -10,7 +10,6 @@
 #include "catalog/catalog.h"
 #include "command.h"
 #include "diff_words.h"
-#include "gpumemtrace/trace.h"
 #include "report_file.h"
 
 /* One line of code: sites with one title, together. */

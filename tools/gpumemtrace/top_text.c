@@ -1,6 +1,5 @@
 /* The rows of top, and the plain output where there is no terminal. */
 #include <stdio.h>
-#include <string.h>
 
 #include "top.h"
 

@@ -5,7 +5,6 @@
 #include "capture.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "entry.h"
 #include "graph.h"

@@ -71,12 +71,8 @@ CUresult graph_add(struct graph *graph, const struct work *work, struct node *co
 
 /* ---- memory ---- */
 
-/* Addresses for an allocation of a graph; NULL: no memory. One reference. */
-struct graph_memory *graph_memory_new(struct device *device, uint64_t bytes);
 void graph_memory_hold(struct graph_memory *memory);
 void graph_memory_release(struct graph_memory *memory);
-/* The one that starts at an address, alive or not; NULL: none. */
-struct graph_memory *graph_memory_at(CUdeviceptr address);
 CUdeviceptr graph_memory_address(const struct graph_memory *memory);
 struct device *graph_memory_device(const struct graph_memory *memory);
 uint64_t graph_memory_bytes(const struct graph_memory *memory);

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "capture.h"
 #include "graph.h"
 
 struct step {

@@ -19,7 +19,8 @@ struct graph_memory {
 
 static struct slab memory_slab = {.size = sizeof(struct graph_memory)};
 
-struct graph_memory *graph_memory_new(struct device *device, uint64_t bytes)
+/* Addresses for an allocation of a graph; NULL: no memory. One reference. */
+static struct graph_memory *new_memory(struct device *device, uint64_t bytes)
 {
     if (!device->graph_window)
         device->graph_window = window_new(device->window->size / 4, NULL, true);
@@ -48,7 +49,8 @@ void graph_memory_release(struct graph_memory *memory)
     slab_give(&memory_slab, memory);
 }
 
-struct graph_memory *graph_memory_at(CUdeviceptr address)
+/* The one that starts at an address, alive or not; NULL: none. */
+static struct graph_memory *memory_starting_at(CUdeviceptr address)
 {
     const struct span *span = span_at(address);
     return span && span->graph && span->start == address ? span->graph : NULL;
@@ -219,7 +221,7 @@ CUresult graph_add_allocation(struct graph *graph, struct node *const *behind, s
         return CUDA_ERROR_INVALID_VALUE;
     if (parameters->poolProps.handleTypes)
         return CUDA_ERROR_NOT_SUPPORTED; /* graph memory is not shared between processes */
-    struct graph_memory *memory = graph_memory_new(device, parameters->bytesize);
+    struct graph_memory *memory = new_memory(device, parameters->bytesize);
     if (!memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct work work = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .memory = memory};
@@ -235,7 +237,7 @@ CUresult graph_add_allocation(struct graph *graph, struct node *const *behind, s
 CUresult graph_add_free(struct graph *graph, struct node *const *behind, size_t count, CUdeviceptr address,
                         struct node **out)
 {
-    struct graph_memory *memory = graph_memory_at(address);
+    struct graph_memory *memory = memory_starting_at(address);
     if (!memory || memory->freed_in)
         return CUDA_ERROR_INVALID_VALUE;
     struct work work = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .memory = memory};

@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "capture.h"
 #include "entry.h"
 #include "stream.h"
 

@@ -3,7 +3,6 @@
  * it. Registered ranges stand in an array sorted by address; there are few of them.
  */
 #include "entry.h"
-#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 
 #include "capture.h"
 #include "entry.h"
-#include "pool.h"
 
 #define HANDLE_MAGIC 0x4350494d4953ull
 

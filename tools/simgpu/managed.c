@@ -1,6 +1,5 @@
 /* Advice about managed memory and moving it: remembered, so that questions get the answers a driver gives. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "entry.h"
 #include "stream.h"

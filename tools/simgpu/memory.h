@@ -4,8 +4,6 @@
 
 #include "simgpu.h"
 
-/* The device's granule size limits nothing here: a size of 0 or an absurd one is the caller's to refuse. */
-CUresult plain_allocate(uint64_t bytes, CUdeviceptr *out);
 CUresult plain_free(CUdeviceptr address);
 
 /* Pools (pool.c): the end of a block of theirs, by cuMemFree or on a stream. */

@@ -6,10 +6,8 @@
 #include "entry.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
 #include "code.h"
 #include "graph.h"
 #include "module.h"

@@ -14,8 +14,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "entry.h"
-
 #define SLOTS     64
 #define FILE_LOCK SLOTS /* the byte whose lock covers taking memory; the bytes before are the slots' */
 

@@ -14,7 +14,8 @@ static CUresult finish(struct block *block, struct context *context, CUdeviceptr
     return CUDA_SUCCESS;
 }
 
-CUresult plain_allocate(uint64_t bytes, CUdeviceptr *out)
+/* The device's granule size limits nothing here: a size of 0 or an absurd one is refused. */
+static CUresult plain_allocate(uint64_t bytes, CUdeviceptr *out)
 {
     struct context *context = context_current();
     if (!out || !bytes)

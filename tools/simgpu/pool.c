@@ -154,7 +154,7 @@ struct block *pool_take(struct pool *pool, uint64_t bytes)
     return block;
 }
 
-void pool_give(struct block *block)
+CUresult pool_free_block(struct block *block)
 {
     struct pool *pool = block->pool;
     pool->used -= round_up(block->size, UNIT);
@@ -162,10 +162,5 @@ void pool_give(struct block *block)
     block_end(block);
     if (pool->destroyed && !pool->blocks)
         pool_end(pool);
-}
-
-CUresult pool_free_block(struct block *block)
-{
-    pool_give(block);
     return CUDA_SUCCESS;
 }

@@ -28,7 +28,6 @@ struct pool {
 
 /* A pool's block; NULL: no memory. */
 struct block *pool_take(struct pool *pool, uint64_t bytes);
-void pool_give(struct block *block);
 /* Gives back what is reserved and unused while more than `keep` bytes are. */
 void pool_trim(struct pool *pool, uint64_t keep);
 /* The moment when a real driver notices that frees have happened. */

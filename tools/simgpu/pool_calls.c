@@ -1,5 +1,4 @@
 /* The driver's functions for pools, and allocating and freeing on a stream. */
-#include "capture.h"
 #include "entry.h"
 #include "graph.h"
 #include "memory.h"

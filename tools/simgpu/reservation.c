@@ -1,7 +1,6 @@
 /* Reserved addresses and what is mapped at them. Copies go to the memory behind, so mapping costs no system
  * call. */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

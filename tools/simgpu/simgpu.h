@@ -59,7 +59,6 @@ enum handle_type {
     HANDLE_EXTERNAL_SEMAPHORE,
     HANDLE_GREEN,
     HANDLE_USER_OBJECT,
-    HANDLE_LINK,
     HANDLE_RESOURCE_DESC,
     HANDLE_TEXTURE,
 };
@@ -89,7 +88,6 @@ enum block_kind {
     BLOCK_POOL_IMPORT,
     BLOCK_EXTERNAL,
     BLOCK_GRAPH,
-    BLOCK_MODULE, /* module and library globals */
 };
 
 struct block {

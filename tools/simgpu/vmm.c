@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "entry.h"
-#include "memory.h"
 #include "multicast.h"
 
 struct allocation *allocation_get(CUmemGenericAllocationHandle handle)

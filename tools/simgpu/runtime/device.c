@@ -2,7 +2,6 @@
 #include "runtime.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 EXPORT cudaError_t cudaGetDeviceCount(int *count)
