@@ -50,6 +50,7 @@ include tests/module.mk
 include tests/fuzz/module.mk
 include tests/bench/module.mk
 include tools/install.mk
+include tools/dist.mk
 include tools/lint.mk
 
 # Says which package is missing, before a compiler says it in its own words.

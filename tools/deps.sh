@@ -61,6 +61,8 @@ ci     prometheus      command promtool
 ci     sqlite3         command sqlite3
 ci     zsh             command zsh
 ci     fish            command fish
+ci     musl-tools      command musl-gcc
+ci     pkg-config      command pkg-config
 ROWS
 }
 

@@ -14,12 +14,15 @@ bashdir     ?= $(prefix)/share/bash-completion/completions
 zshdir      ?= $(prefix)/share/zsh/site-functions
 fishdir     ?= $(prefix)/share/fish/vendor_completions.d
 INSTALL     ?= install
+# The simulated GPU, for run --simulate: where nothing finds it by chance.
+simgpudir   ?= $(libdir)/gpumemtrace/simgpu
 # What writes the manual pages and completions: when cross-compiling, one that runs here.
 TOOL        ?= $(BUILD)/gpumemtrace
 
 MANUAL_PAGES   := $(patsubst docs/man/%.in,%,$(wildcard docs/man/*.in))
 # What the README points to.
 DOCUMENTS      := $(wildcard docs/*.md docs/*.yml docs/*.png docs/recipes/*.py)
+SIMGPU_LIBRARIES := libcuda.so.1 $(RUNTIME_VERSIONS:%=libcudart.so.%) libcudart_static.a libnvidia-ml.so.1
 PUBLIC_HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/gpumemtrace/*.h))
 
 # Made each time: what it says depends on the variables of this very call.
@@ -55,6 +58,8 @@ install: all $(BUILD)/gpumemtrace.pc $(BUILD)/share
 	$(INSTALL) -m 644 $(BUILD)/share/fish $(DESTDIR)$(fishdir)/gpumemtrace.fish
 	$(INSTALL) -m 755 $(BUILD)/gpumemtrace $(DESTDIR)$(bindir)/gpumemtrace
 	$(INSTALL) -m 755 $(BUILD)/libgpumemtrace.so $(DESTDIR)$(libdir)/libgpumemtrace.so
+	$(INSTALL) -d $(DESTDIR)$(simgpudir)
+	$(INSTALL) -m 644 $(SIMGPU_LIBRARIES:%=$(BUILD)/simgpu/%) $(DESTDIR)$(simgpudir)
 	for header in $(PUBLIC_HEADERS); do \
 		$(INSTALL) -m 644 include/$$header $(DESTDIR)$(includedir)/$$header || exit 1; done
 	$(INSTALL) -m 644 $(BUILD)/gpumemtrace.pc $(DESTDIR)$(libdir)/pkgconfig/gpumemtrace.pc
@@ -69,4 +74,6 @@ uninstall:
 	rm -f $(DESTDIR)$(mandir)/man1/gpumemtrace.1 $(DESTDIR)$(mandir)/man1/gpumemtrace-*.1 \
 		$(foreach page,$(MANUAL_PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix $(page)))/$(page)) \
 		$(DESTDIR)$(bashdir)/gpumemtrace $(DESTDIR)$(zshdir)/_gpumemtrace $(DESTDIR)$(fishdir)/gpumemtrace.fish
+	rm -f $(addprefix $(DESTDIR)$(simgpudir)/,$(SIMGPU_LIBRARIES))
+	-rmdir $(DESTDIR)$(simgpudir) $(DESTDIR)$(libdir)/gpumemtrace
 	-rmdir $(addprefix $(DESTDIR),$(includedir)/gpumemtrace $(docdir)/docs/recipes $(docdir)/docs $(docdir) $(pythondir))

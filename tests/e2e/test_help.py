@@ -186,6 +186,19 @@ def test_a_program_of_musl_is_found_out(doctor, build):
     assert found["linking"][0] == "BAD" and "musl" in found["linking"][1]
 
 
+def test_a_program_of_musl_runs_unharmed_and_is_told_of(gmt, tmp_path):
+    """The library would end it at the start"""
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl here")
+    source, output = tmp_path / "main.c", tmp_path / "program"
+    source.write_text("int puts(const char *);\nint main(void) { puts(\"unharmed\"); return 3; }\n")
+    subprocess.run(["musl-gcc", str(source), "-o", str(output)], check=True)
+    done = gmt.tool("run", "--", output, status=3)
+    assert done.stdout == "unharmed\n"
+    assert done.stderr.splitlines()[0] == \
+        f"gpumemtrace: {output}: uses musl, and the library is made for glibc: it runs unrecorded"
+
+
 @pytest.mark.parametrize("mode", [0o4755, 0o2755])
 def test_a_setuid_program_is_found_out(doctor, build, mode):
     program = build()

@@ -11,6 +11,7 @@
 
 #include "doctor.h"
 #include "install_paths.h"
+#include "preload_name.h"
 
 enum finding check_library(struct words *words)
 {
@@ -25,20 +26,21 @@ enum finding check_library(struct words *words)
         return FINDING_BAD;
     }
     words_add(words, "%s", path);
-    if (!strpbrk(path, ": "))
+    if (!strpbrk(path, PRELOAD_SEPARATORS))
         return FINDING_GOOD;
-    words_add(words, ": LD_PRELOAD cannot hold a path with spaces or colons. Move it.");
-    return FINDING_BAD;
+    words_add(words, ": LD_PRELOAD cannot hold a path with spaces or colons; gpumemtrace run makes a link");
+    return FINDING_ODD;
 }
 
 /* The dynamic linker tells on stderr what it cannot preload, and goes on without. */
 enum finding check_preload(struct words *words)
 {
-    char path[PATH_MAX], text[1024];
+    char path[PATH_MAX], name[PATH_MAX], text[1024];
     char *const program[] = {(char *)"/bin/true", NULL};
-    if (find_library(path, sizeof(path)) != 0)
+    if (find_library(path, sizeof(path)) != 0 || preload_name(path, name) != 0)
         return FINDING_NONE;
-    int status = doctor_capture(program, "LD_PRELOAD", path, text, sizeof(text));
+    int status = doctor_capture(program, "LD_PRELOAD", name, text, sizeof(text));
+    preload_name_forget();
     if (status == 0 && text[0] == 0) {
         words_add(words, "it loads into programs of this machine");
         return FINDING_GOOD;

@@ -1,18 +1,16 @@
 /* The checks of doctor that look at a program; see doctor.h. */
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "capture/python_layout.h"
 #include "doctor.h"
 #include "install_paths.h"
+#include "preload_name.h"
+#include "program_file.h"
 #include "report/frames.h"
 
 #if defined(__x86_64__)
@@ -23,93 +21,12 @@
 #define MACHINE EM_NONE
 #endif
 
-#define SCRIPT_DEPTH 4 /* scripts whose interpreters are scripts */
-
-/* What would be started: a file of machine code, and the scripts on the way to it. */
-static struct {
-    const char *name;      /* as it was given */
-    char path[PATH_MAX];   /* "": not found */
-    char script[PATH_MAX]; /* "": it is no script */
-    bool is_elf, is_dynamic, has_rights;
-    Elf64_Half machine;
-    char interpreter[PATH_MAX]; /* of the machine code: the dynamic linker */
-} program;
-
-/* In PATH, as a shell does it. */
-static bool find_in_path(const char *name, char path[PATH_MAX])
-{
-    const char *folders = getenv("PATH");
-    if (strchr(name, '/')) {
-        snprintf(path, PATH_MAX, "%s", name);
-        return access(path, F_OK) == 0;
-    }
-    for (const char *at = folders ? folders : "/usr/bin:/bin"; *at;) {
-        int length = (int)strcspn(at, ":");
-        snprintf(path, PATH_MAX, "%.*s/%s", length ? length : 1, length ? at : ".", name);
-        struct stat status;
-        if (access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode))
-            return true;
-        at += length + (at[length] ? 1 : 0);
-    }
-    return false;
-}
-
-/* "#!/usr/bin/env -S python3 -u" gives python3. False when the file is no script. */
-static bool read_script(const char *path, char interpreter[PATH_MAX])
-{
-    char line[512] = "", *save = NULL;
-    FILE *file = fopen(path, "re");
-    bool is_script = file && fgets(line, sizeof(line), file) && strncmp(line, "#!", 2) == 0;
-    if (file)
-        fclose(file);
-    char *word = is_script ? strtok_r(line + 2, " \t\r\n", &save) : NULL;
-    if (word && strcmp(base_name(word), "env") == 0) {
-        do
-            word = strtok_r(NULL, " \t\r\n", &save);
-        while (word && (word[0] == '-' || strchr(word, '=')));
-    }
-    snprintf(interpreter, PATH_MAX, "%s", word ? word : "");
-    return is_script;
-}
-
-static void read_elf(const char *path)
-{
-    Elf64_Ehdr header;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    program.is_elf = fd >= 0 && pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
-                     memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
-    program.machine = program.is_elf && header.e_ident[EI_CLASS] == ELFCLASS64 ? header.e_machine : EM_NONE;
-    for (unsigned i = 0; program.machine != EM_NONE && i < header.e_phnum; i++) {
-        Elf64_Phdr part;
-        off_t at = (off_t)(header.e_phoff + (uint64_t)i * header.e_phentsize);
-        if (pread(fd, &part, sizeof(part), at) != (ssize_t)sizeof(part) || part.p_type != PT_INTERP)
-            continue;
-        size_t bytes = part.p_filesz < PATH_MAX - 1 ? part.p_filesz : PATH_MAX - 1;
-        ssize_t got = pread(fd, program.interpreter, bytes, (off_t)part.p_offset);
-        program.interpreter[got > 0 ? got : 0] = 0;
-        program.is_dynamic = got > 0;
-    }
-    if (fd >= 0)
-        close(fd);
-}
+static struct program_file program;
+static bool has_rights; /* more than the user who starts it */
 
 void program_find(char *const argv[])
 {
-    char interpreter[PATH_MAX];
-    program.name = argv[0];
-    if (!find_in_path(argv[0], program.path)) {
-        program.path[0] = 0;
-        return;
-    }
-    for (int depth = 0; depth < SCRIPT_DEPTH && read_script(program.path, interpreter); depth++) {
-        if (depth == 0)
-            strcpy(program.script, program.path);
-        if (!find_in_path(interpreter, program.path)) {
-            program.path[0] = 0;
-            return;
-        }
-    }
-    read_elf(program.path);
+    program_file_find(argv[0], &program);
 }
 
 enum finding check_program(struct words *words)
@@ -169,8 +86,8 @@ enum finding check_rights(struct words *words)
         return FINDING_NONE;
     bool has_bits = status.st_mode & (S_ISUID | S_ISGID);
     bool has_capability = getxattr(program.path, "security.capability", capability, sizeof(capability)) > 0;
-    program.has_rights = has_bits || has_capability;
-    if (!program.has_rights)
+    has_rights = has_bits || has_capability;
+    if (!has_rights)
         return FINDING_NONE;
     words_add(words, "%s %s: LD_PRELOAD is ignored. Use a copy without.", program.path,
               has_bits ? "is setuid or setgid" : "has file capabilities");
@@ -190,7 +107,7 @@ enum finding check_linking(struct words *words)
                          "dynamically (at least with libc).");
         return FINDING_BAD;
     }
-    if (strstr(program.interpreter, "ld-musl")) {
+    if (program_is_of_musl(&program)) {
         words_add(words, "it uses musl (%s), and this library glibc. Use a build for glibc.",
                   program.interpreter);
         return FINDING_BAD;
@@ -202,13 +119,15 @@ enum finding check_linking(struct words *words)
 /* The dynamic linker lists what it would load and ends, when it is asked to; the program does not begin. */
 enum finding check_reach(struct words *words)
 {
-    char library[PATH_MAX], text[65536];
-    if (!program.is_elf || !program.is_dynamic || program.has_rights || program.machine != MACHINE ||
-        strstr(program.interpreter, "ld-musl") || find_library(library, sizeof(library)) != 0)
+    char library[PATH_MAX], name[PATH_MAX], text[65536];
+    if (!program.is_elf || !program.is_dynamic || has_rights || program.machine != MACHINE ||
+        program_is_of_musl(&program) || find_library(library, sizeof(library)) != 0 ||
+        preload_name(library, name) != 0)
         return FINDING_NONE;
     char *const linker[] = {program.interpreter, (char *)"--list", program.path, NULL};
-    int status = doctor_capture(linker, "LD_PRELOAD", library, text, sizeof(text));
-    if (strstr(text, library)) {
+    int status = doctor_capture(linker, "LD_PRELOAD", name, text, sizeof(text));
+    preload_name_forget();
+    if (strstr(text, name)) {
         words_add(words, "LD_PRELOAD reaches it");
         if (!program.script[0] || !strstr(base_name(program.path), "sh"))
             return FINDING_GOOD;

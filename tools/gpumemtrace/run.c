@@ -13,6 +13,8 @@
 #include "command.h"
 #include "foreground.h"
 #include "install_paths.h"
+#include "preload_name.h"
+#include "program_file.h"
 #include "report_file.h"
 #include "run_outcome.h"
 #include "session.h"
@@ -73,8 +75,6 @@ static void set(const char *name, const char *value)
     exit(STATUS_UNUSABLE);
 }
 
-#define PRELOAD_SEPARATORS ": " /* as the dynamic linker reads the list */
-
 /* Whether the list names the file already. */
 static bool is_listed(const char *list, const char *path)
 {
@@ -124,9 +124,15 @@ static void put_in_preload(const char *library)
     free(whole);
 }
 
-static int preload_library(void)
+static int preload_library(const char *program_name)
 {
-    char library[PATH_MAX];
+    static struct program_file program; /* too big for a stack */
+    char library[PATH_MAX], name[PATH_MAX];
+    program_file_find(program_name, &program);
+    if (program_is_of_musl(&program)) {
+        complain(program_name, "uses musl, and the library is made for glibc: it runs unrecorded");
+        return 0;
+    }
     if (find_library(library, sizeof(library)) != 0) {
         const char *given = setting("GPUMEMTRACE_LIBRARY");
         complain(
@@ -135,11 +141,13 @@ static int preload_library(void)
                   : "not found beside this program nor in ../lib; GPUMEMTRACE_LIBRARY can say where it is");
         return -1;
     }
-    if (strpbrk(library, PRELOAD_SEPARATORS)) {
-        complain(library, "LD_PRELOAD cannot hold a path with spaces or colons");
+    int error = preload_name(library, name);
+    if (error) {
+        complain(library, "LD_PRELOAD cannot hold its path, and no link to it can be made: %s",
+                 strerror(error));
         return -1;
     }
-    put_in_preload(library);
+    put_in_preload(name);
     return 0;
 }
 
@@ -283,9 +291,10 @@ static int run_program(char **argv, struct request *request)
     make_output_absolute();
     if (request->names_output)
         make_output_folders();
-    if (preload_library() != 0 || (request->simulate && prepend_simulated_gpu() != 0))
+    if ((request->simulate && prepend_simulated_gpu() != 0) || preload_library(argv[0]) != 0)
         return STATUS_UNUSABLE;
     error = foreground_run(argv, request->follow, &wait_status);
+    preload_name_forget();
     if (error) {
         complain(argv[0], "%s", strerror(error));
         return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
