@@ -187,7 +187,7 @@ def test_a_program_of_musl_is_found_out(doctor, build):
 
 
 def test_a_program_of_musl_runs_unharmed_and_is_told_of(gmt, tmp_path):
-    """The library would end it at the start"""
+    """The library would end it at the start."""
     if not shutil.which("musl-gcc"):
         pytest.skip("no musl here")
     source, output = tmp_path / "main.c", tmp_path / "program"

@@ -82,11 +82,26 @@ static struct window *window_at(void *base, uint64_t size, int fd, struct device
     return window;
 }
 
+uint64_t window_size(uint64_t wanted, uint64_t needed)
+{
+    uint64_t most = simgpu_window_bytes() / GRANULE * GRANULE;
+    return wanted <= most ? wanted : most > needed ? most : needed;
+}
+
 /* Maps `size` bytes so that they begin at a granule, and file offsets are granules too. The same calls give
  * the same addresses in every process, as long as nothing else lies there: runs can be compared. */
 static void *map_aligned(uint64_t size, int fd)
 {
     static uint64_t hint = FIRST_ADDRESS;
+    int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_NORESERVE;
+    void *at_once = mmap((void *)hint, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    if (at_once == MAP_FAILED)
+        return NULL;
+    if ((uint64_t)at_once % GRANULE == 0) {
+        hint += round_up(size + GRANULE, ADDRESS_STEP);
+        return at_once;
+    }
+    munmap(at_once, size);
     char *room =
         mmap((void *)hint, size + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
@@ -96,8 +111,7 @@ static void *map_aligned(uint64_t size, int fd)
     if (start > room)
         munmap(room, (size_t)(start - room));
     munmap(start + size, (size_t)(room + GRANULE - start));
-    int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    if (mmap(start, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED) {
+    if (mmap(start, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
         munmap(start, size);
         return NULL;
     }
@@ -173,7 +187,7 @@ struct window *host_window(void)
 {
     static struct window *window;
     if (!window)
-        window = host_memory_window(HOST_WINDOW);
+        window = host_memory_window(window_size(HOST_WINDOW, GRANULE));
     return window;
 }
 
@@ -181,7 +195,7 @@ struct window *managed_window(void)
 {
     static struct window *window;
     if (!window)
-        window = host_memory_window(MANAGED_WINDOW);
+        window = host_memory_window(window_size(MANAGED_WINDOW, GRANULE));
     return window;
 }
 

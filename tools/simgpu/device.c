@@ -113,7 +113,8 @@ CUresult devices_make(void)
         snprintf(device->name, sizeof device->name, "Simulated GPU");
         device->uuid = device_uuid(i);
         uint64_t size = device->memory * GRANULE * WINDOW_FACTOR;
-        for (size = size < WINDOW_LEAST ? WINDOW_LEAST : size; !device->window && size >= GRANULE; size /= 2)
+        size = window_size(size < WINDOW_LEAST ? WINDOW_LEAST : size, device->memory * GRANULE);
+        for (; !device->window && size >= GRANULE; size /= 2)
             device->window = window_new(size, device, true);
         if (!device->window)
             return CUDA_ERROR_OPERATING_SYSTEM;

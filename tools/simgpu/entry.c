@@ -4,9 +4,10 @@
  * SIMGPU_DEVICES (1), SIMGPU_MEMORY (8G) and SIMGPU_CONTEXT (256M) per device, SIMGPU_SHARED (a file through
  * which processes share the devices' memory, see physical.c), SIMGPU_STRICT (questions
  * about memory end a capture, too), SIMGPU_PIDS (what NVML adds to the numbers of
- * processes, as seen from outside a container), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and SIMGPU_FAIL, a list
- * of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one) does nothing and
- * returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
+ * processes, as seen from outside a container), SIMGPU_ADDRESSES (the most address space that is set aside at
+ * a time, for emulators that do so page by page), CUDA_MODULE_LOADING, SIMGPU_VERBOSE, and SIMGPU_FAIL, a
+ * list of NAME:N[:CODE] separated by commas: the Nth call of NAME (from 1; 0 means every one) does nothing
+ * and returns CODE, CUDA_ERROR_OUT_OF_MEMORY by default.
  */
 #include "entry.h"
 
@@ -39,7 +40,7 @@ static bool forked; /* a child of a process that had initialised the driver */
 static struct failure failures[MAX_FAILURES];
 static atomic_int failure_count;
 static bool verbose, strict;
-static uint64_t memory_bytes = 8ull << 30, context_bytes = 256ull << 20;
+static uint64_t memory_bytes = 8ull << 30, context_bytes = 256ull << 20, window_bytes = UINT64_MAX;
 static int devices_wanted = 1, pids_beyond;
 
 /* A number with an optional K, M, G or T; `otherwise` when it is none. */
@@ -92,6 +93,7 @@ static void configure(void)
 {
     memory_bytes = size_setting("SIMGPU_MEMORY", memory_bytes);
     context_bytes = size_setting("SIMGPU_CONTEXT", context_bytes);
+    window_bytes = size_setting("SIMGPU_ADDRESSES", window_bytes);
     devices_wanted = (int)size_setting("SIMGPU_DEVICES", 1);
     if (devices_wanted > MAX_DEVICES)
         devices_wanted = MAX_DEVICES;
@@ -115,6 +117,11 @@ uint64_t simgpu_memory_bytes(void)
 uint64_t simgpu_context_bytes(void)
 {
     return context_bytes;
+}
+
+uint64_t simgpu_window_bytes(void)
+{
+    return window_bytes;
 }
 
 unsigned needs_when_asked(void)

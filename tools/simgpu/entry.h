@@ -42,6 +42,8 @@ bool simgpu_verbose(void);
 /* Configured sizes, in bytes. */
 uint64_t simgpu_memory_bytes(void);
 uint64_t simgpu_context_bytes(void);
+/* The most addresses that a window should take, where that is less than it would. */
+uint64_t simgpu_window_bytes(void);
 int simgpu_device_count(void);
 int simgpu_pids(void);
 /* What questions about memory need besides. Which of them end a capture NVIDIA does not say. */

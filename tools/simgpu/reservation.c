@@ -33,7 +33,7 @@ struct mapping *mapping_at(uint64_t address)
 static struct span *take_addresses(uint64_t size, uint64_t hint, void **room)
 {
     static struct window *window;
-    for (uint64_t bytes = ADDRESSES; !window && bytes >= GRANULE; bytes /= 2)
+    for (uint64_t bytes = window_size(ADDRESSES, size); !window && bytes >= GRANULE; bytes /= 2)
         window = window_of_addresses(bytes);
     *room = NULL;
     if (hint) {

@@ -149,6 +149,8 @@ struct block *block_starting(uint64_t address);
 
 /* A window of new memory; NULL when there is no room. `shared`: backed by a file that other processes can
  * map. */
+/* `wanted` addresses, or what is set as the most (SIMGPU_ADDRESSES), but `needed` in any case. */
+uint64_t window_size(uint64_t wanted, uint64_t needed);
 struct window *window_new(uint64_t size, struct device *device, bool shared);
 struct window *window_of_fd(int fd, uint64_t size);
 /* Addresses only: no memory, and no access. */
