@@ -111,7 +111,7 @@ def test_binary_folder_compiles_programs_by_pkg_config(folder):
     assert (include / "gpumemtrace.h").samefile(folder / "include/gpumemtrace.h")
 
 
-def test_doctor_is_content_with_a_folder_whose_name_has_a_space(gmt, folder, compiled):
+def test_doctor_is_content_with_a_folder_whose_name_has_a_space(gmt, folder):
     done = subprocess.run([folder / "bin" / "gpumemtrace", "doctor", "--", "/bin/ls"], env=gmt.environment(traced=False),
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
