@@ -7,6 +7,7 @@
  * program that holds a host pointer, and other processes touch it, so RAM is given back when a touched
  * granule is freed.
  */
+#include "entry.h"
 #include "simgpu.h"
 
 #include <fcntl.h>
