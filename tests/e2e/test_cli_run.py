@@ -79,14 +79,21 @@ def test_a_percent_sign_in_the_folder_is_no_pattern(gmt):
     assert sorted(path.name for path in folder.iterdir()) == ["mine.gmt", "mine.json", "mine.txt", "program.py"]
 
 
-@pytest.mark.parametrize("missing", ["/nowhere/libgpumemtrace.so", "with space", "with:colon"])
-def test_library_that_cannot_be_preloaded_is_said(gmt, missing):
-    path = gmt.folder / missing
-    if not missing.startswith("/"):
-        path.write_bytes(LIBRARY.read_bytes())
-    done = run(gmt, "true", status=None, env={"GPUMEMTRACE_LIBRARY": path})
+def test_library_that_is_not_there_is_said(gmt):
+    done = run(gmt, "true", status=None, env={"GPUMEMTRACE_LIBRARY": "/nowhere/libgpumemtrace.so"})
     assert done.returncode == 2
-    assert done.stderr.startswith(f"gpumemtrace: {path}: ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gpumemtrace: /nowhere/libgpumemtrace.so: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["with space", "with:colon"])
+def test_library_whose_path_preload_cannot_hold_is_loaded(gmt, script, name):
+    """By a link that is gone afterwards."""
+    path, temporary = gmt.folder / name, gmt.folder / "temporary"
+    path.write_bytes(LIBRARY.read_bytes())
+    temporary.mkdir()
+    run(gmt, sys.executable, script, options=["-o", gmt.folder / "one"],
+        env={"GPUMEMTRACE_LIBRARY": path, "TMPDIR": temporary})
+    assert (gmt.folder / "one.gmt").exists() and list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("library", ["lib", "lib/x86_64-linux-gnu"])
