@@ -86,12 +86,12 @@ def test_library_that_is_not_there_is_said(gmt):
 
 
 @pytest.mark.parametrize("name", ["with space", "with:colon"])
-def test_library_whose_path_preload_cannot_hold_is_loaded(gmt, script, name):
+def test_library_whose_path_preload_cannot_hold_is_loaded(gmt, name):
     """By a link that is gone afterwards."""
     path, temporary = gmt.folder / name, gmt.folder / "temporary"
     path.write_bytes(LIBRARY.read_bytes())
     temporary.mkdir()
-    run(gmt, sys.executable, script, options=["-o", gmt.folder / "one"],
+    run(gmt, sys.executable, "-c", ALLOCATES, options=["-o", gmt.folder / "one"],
         env={"GPUMEMTRACE_LIBRARY": path, "TMPDIR": temporary})
     assert (gmt.folder / "one.gmt").exists() and list(temporary.iterdir()) == []
 
