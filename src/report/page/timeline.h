@@ -18,7 +18,7 @@
 
 #include "trace/reader.h"
 
-#define TIMELINE_CELLS 1024
+#define TIMELINE_CELLS 2048
 #define TIMELINE_SITES 128 /* of one moment: those that held most; the others are in its total only */
 
 struct moment_share {
