@@ -11,6 +11,7 @@
 
 #include "base/utf8.h"
 #include "export/formats.h"
+#include "export/openmetrics.h"
 
 /* A label's value: backslash, quote and line end are escaped; what is not UTF-8 becomes U+FFFD. */
 static void write_value(struct output *out, const char *text)
@@ -94,16 +95,20 @@ static void write_space_labels(struct output *out, enum layer layer, enum space_
     write_label(out, ",", "device", text);
 }
 
-static void write_spaces(struct output *out, const struct report *report, const struct metric *family)
+/* Of a metric all that there is comes together: of every process. */
+static void write_spaces(struct output *out, const struct report *const *reports, size_t count,
+                         const struct metric *family)
 {
-    const struct ledger *ledger = report->input->ledger;
     write_head(out, family->name, family->unit, family->help);
-    for (size_t i = 0; i < ledger_space_count(ledger); i++) {
-        const struct ledger_space *space = ledger_space(ledger, i);
-        output_text(out, family->name);
-        write_process_labels(out, report);
-        write_space_labels(out, space->layer, space->kind, space->device);
-        output_format(out, "} %llu\n", (unsigned long long)family->value(&space->totals));
+    for (size_t k = 0; k < count; k++) {
+        const struct ledger *ledger = reports[k]->input->ledger;
+        for (size_t i = 0; i < ledger_space_count(ledger); i++) {
+            const struct ledger_space *space = ledger_space(ledger, i);
+            output_text(out, family->name);
+            write_process_labels(out, reports[k]);
+            write_space_labels(out, space->layer, space->kind, space->device);
+            output_format(out, "} %llu\n", (unsigned long long)family->value(&space->totals));
+        }
     }
 }
 
@@ -169,61 +174,101 @@ static struct place *collect(const struct report *report, struct arena *arena, s
     return places;
 }
 
-static void write_place(struct output *out, const struct report *report, const char *name,
-                        const struct place *place, uint64_t value)
+static uint64_t live_of(const struct place *place)
 {
-    const struct report_site *site = &report->sites[place->site];
-    output_text(out, name);
-    write_process_labels(out, report);
-    write_space_labels(out, site->layer, site->key->space, site->key->device);
-    write_label(out, ",", "site", place->title);
-    output_format(out, "} %llu\n", (unsigned long long)value);
+    return place->live_bytes;
 }
 
-static void write_places(struct output *out, const struct report *report, const struct place *places,
-                         size_t count)
+static uint64_t peak_of(const struct place *place)
 {
-    static const char live[] = "gpumemtrace_site_live_bytes", peak[] = "gpumemtrace_site_peak_bytes",
-                      growth[] = "gpumemtrace_site_growth_bytes_per_second";
-    write_head(out, live, "bytes", "Allocated at a line of code and not given back.");
-    for (size_t i = 0; i < count; i++)
-        if (places[i].live_bytes > 0)
-            write_place(out, report, live, &places[i], places[i].live_bytes);
-    write_head(out, peak, "bytes", "Held by a line of code at the peak of its memory.");
-    for (size_t i = 0; i < count; i++)
-        if (places[i].peak_bytes > 0)
-            write_place(out, report, peak, &places[i], places[i].peak_bytes);
-    write_head(out, growth, "bytes_per_second", "Gained by a line of code whose memory keeps growing.");
-    for (size_t i = 0; i < count; i++)
-        if (places[i].growth > 0)
-            write_place(out, report, growth, &places[i], places[i].growth);
+    return place->peak_bytes;
 }
 
-static void write_ooms(struct output *out, const struct report *report)
+static uint64_t rate_of(const struct place *place)
+{
+    return place->growth;
+}
+
+static const struct place_metric {
+    const char *name, *unit, *help;
+    uint64_t (*value)(const struct place *place);
+} place_metrics[] = {
+    {"gpumemtrace_site_live_bytes", "bytes", "Allocated at a line of code and not given back.", live_of},
+    {"gpumemtrace_site_peak_bytes", "bytes", "Held by a line of code at the peak of its memory.", peak_of},
+    {"gpumemtrace_site_growth_bytes_per_second", "bytes_per_second",
+     "Gained by a line of code whose memory keeps growing.", rate_of},
+};
+
+/* The places of one report. */
+struct places {
+    struct place *first;
+    size_t count;
+};
+
+static void write_places(struct output *out, const struct report *report, const struct places *places,
+                         const struct place_metric *family)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        const struct place *place = &places->first[i];
+        const struct report_site *site = &report->sites[place->site];
+        if (family->value(place) == 0)
+            continue;
+        output_text(out, family->name);
+        write_process_labels(out, report);
+        write_space_labels(out, site->layer, site->key->space, site->key->device);
+        write_label(out, ",", "site", place->title);
+        output_format(out, "} %llu\n", (unsigned long long)family->value(place));
+    }
+}
+
+static void write_all_places(struct output *out, const struct report *const *reports, size_t count,
+                             const struct places *places)
+{
+    for (size_t i = 0; i < sizeof(place_metrics) / sizeof(*place_metrics); i++) {
+        const struct place_metric *family = &place_metrics[i];
+        write_head(out, family->name, family->unit, family->help);
+        for (size_t k = 0; k < count; k++)
+            write_places(out, reports[k], &places[k], family);
+    }
+}
+
+static void write_ooms(struct output *out, const struct report *const *reports, size_t count)
 {
     static const char name[] = "gpumemtrace_out_of_memory";
     write_head(out, name, "", "Allocations that were refused for want of memory.");
-    output_text(out, name);
-    write_process_labels(out, report);
-    output_format(out, "} %zu\n", report->oom_count);
+    for (size_t i = 0; i < count; i++) {
+        output_text(out, name);
+        write_process_labels(out, reports[i]);
+        output_format(out, "} %zu\n", reports[i]->oom_count);
+    }
+}
+
+bool openmetrics_write(const struct report *const *reports, size_t count, struct output *out)
+{
+    struct arena arena = {0};
+    struct places *places = arena_alloc(&arena, (count + 1) * sizeof(*places));
+    bool done = places != NULL;
+    for (size_t i = 0; done && i < count; i++) {
+        places[i].first = collect(reports[i], &arena, &places[i].count);
+        done = places[i].first != NULL;
+    }
+    for (size_t i = 0; done && i < sizeof(space_metrics) / sizeof(*space_metrics); i++)
+        write_spaces(out, reports, count, &space_metrics[i]);
+    if (done) {
+        write_all_places(out, reports, count, places);
+        write_ooms(out, reports, count);
+        output_text(out, "# EOF\n");
+    }
+    arena_release(&arena);
+    return done;
 }
 
 int export_openmetrics(const struct export_request *request, struct output *out, char *error,
                        size_t error_bytes)
 {
-    const struct report *report = request->report;
-    struct arena arena = {0};
-    size_t count;
-    struct place *places = collect(report, &arena, &count);
-    if (!places) {
-        snprintf(error, error_bytes, "not enough memory");
-        return -1;
-    }
-    for (size_t i = 0; i < sizeof(space_metrics) / sizeof(*space_metrics); i++)
-        write_spaces(out, report, &space_metrics[i]);
-    write_places(out, report, places, count);
-    write_ooms(out, report);
-    output_text(out, "# EOF\n");
-    arena_release(&arena);
-    return 0;
+    const struct report *const reports[] = {request->report};
+    if (openmetrics_write(reports, 1, out))
+        return 0;
+    snprintf(error, error_bytes, "not enough memory");
+    return -1;
 }

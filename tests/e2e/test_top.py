@@ -81,6 +81,25 @@ def space(document, number=0):
     return one
 
 
+def test_prometheus_is_told_of_all_processes_together(gmt, steps):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    steps.do("keep", 3 * MIB)
+    other = Steps(gmt)
+    other.do("keep", 5 * MIB)
+    other.do("free")
+    text = gmt.tool("top", "--openmetrics", steps.recording, other.recording).stdout
+    other.end()
+    families = {family.name: family for family in parser.text_string_to_metric_families(text)}
+    for name, figures in (("gpumemtrace_live_bytes", [3 * MIB, 0]), ("gpumemtrace_peak_bytes", [3 * MIB, 5 * MIB]),
+                          ("gpumemtrace_frees", [0, 1])):
+        assert {sample.labels["pid"]: sample.value for sample in families[name].samples} == {
+            str(process.process.pid): figure for process, figure in zip((steps, other), figures)}
+    (place,) = families["gpumemtrace_site_live_bytes"].samples
+    assert (place.labels["site"], place.value) == ("steps.py:7 in keep", 3 * MIB)
+    if shutil.which("promtool"):
+        assert subprocess.run(["promtool", "check", "metrics"], input=text.encode()).returncode == 0
+
+
 @pytest.mark.parametrize("by", ["pid", "file"])
 def test_a_running_process_is_shown_as_it_is(gmt, steps, by):
     steps.do("keep", 3 * MIB)

@@ -9,22 +9,24 @@
 
 #include "command.h"
 #include "destination.h"
+#include "export/openmetrics.h"
 
 #define LINES_DEFAULT    20
 #define INTERVAL_DEFAULT UINT64_C(1000000000)
 
-enum { OPTION_ONCE = OPTION_LONG_ONLY, OPTION_JSON, OPTION_SORT };
+enum { OPTION_ONCE = OPTION_LONG_ONLY, OPTION_JSON, OPTION_OPENMETRICS, OPTION_SORT };
 
 static const struct option_row options[] = {
     {OPTION_ONCE, "once", NULL, "print one look, over one interval, and end"},
     {OPTION_JSON, "json", NULL, "a line for each look, in the schema gpumemtrace.top/1"},
+    {OPTION_OPENMETRICS, "openmetrics", NULL, "one look for Prometheus, as 'gpumemtrace export' writes it"},
     {'d', "interval", "SECONDS", "time between two looks (1)"},
     {OPTION_SORT, "sort", "KEY", "live (the default), peak, rate, growth or allocs"},
     {'n', "top", "N", "list the N first places (20; 0: all), where it is no terminal"},
 };
 
 struct request {
-    bool once, json;
+    bool once, json, openmetrics;
     struct top top;
 };
 
@@ -52,6 +54,7 @@ static void read_options(const struct command *command, int argc, char **argv, s
     for (int id; (id = options_next(command, argc, argv, &value)) != OPTION_END;) {
         request->once |= id == OPTION_ONCE;
         request->json |= id == OPTION_JSON;
+        request->openmetrics |= id == OPTION_OPENMETRICS;
         if (id == 'd')
             request->top.interval_ns = read_interval(command, value);
         if (id == 'n')
@@ -102,6 +105,24 @@ static int judge(const struct top *top)
     return STATUS_GOOD;
 }
 
+/* What is there now: rates are Prometheus' own affair. */
+static int print_metrics(const struct live *live)
+{
+    struct output out;
+    size_t count = 0;
+    const struct report **reports = calloc(live->process_count + 1, sizeof(*reports));
+    for (size_t i = 0; reports && i < live->process_count; i++)
+        if (!live_problem(live->processes[i]))
+            reports[count++] = live_report(live->processes[i]);
+    output_init(&out, STDOUT_FILENO);
+    bool done = reports && openmetrics_write(reports, count, &out);
+    free(reports);
+    if (done)
+        return finish_printing(&out);
+    complain(NULL, "not enough memory");
+    return STATUS_UNUSABLE;
+}
+
 static int print_looks(struct request *request)
 {
     struct top *top = &request->top;
@@ -138,7 +159,9 @@ static int top_main(const struct command *command, int argc, char **argv)
         status = STATUS_UNUSABLE;
     if (status == STATUS_GOOD)
         status = judge(&request.top);
-    if (status == STATUS_GOOD)
+    if (status == STATUS_GOOD && request.openmetrics)
+        status = print_metrics(live);
+    else if (status == STATUS_GOOD)
         status = !request.once && !request.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)
                      ? top_run_screen(&request.top)
                      : print_looks(&request);
@@ -159,6 +182,7 @@ const struct command top_command = {
     .example = "  gpumemtrace top\n"
                "  gpumemtrace top 4711\n"
                "  gpumemtrace top --sort growth gpumemtrace.4711.gmt\n"
+               "  gpumemtrace top --openmetrics >gpu.new && mv gpu.new gpu.prom  # for node_exporter\n"
                "  gpumemtrace top --once --json | jq '.processes[].spaces[].live_bytes'\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
