@@ -208,8 +208,8 @@ static bool read_leaking_lines(struct reading *reading, json_t *leaks, struct sa
     for (reading->index = 0; reading->index < json_array_size(list); reading->index++) {
         json_t *row = json_array_get(list, reading->index);
         struct saved_site *site = site_of(reading, json_object_get(row, "site"), report);
-        const char *reason;
-        uint64_t bytes;
+        const char *reason = NULL;
+        uint64_t bytes = 0;
         if (!site || !get_text(reading, row, "reason", &reason) || !get_count(reading, row, "bytes", &bytes))
             return false;
         if (strcmp(reason, "adds_up") == 0)
