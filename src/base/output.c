@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/transfer.h"
 #include "base/utf8.h"
 
 static void send_all(struct output *out, const char *bytes, size_t count)
@@ -18,17 +18,8 @@ static void send_all(struct output *out, const char *bytes, size_t count)
     if (count > out->left && !out->error)
         out->error = EFBIG;
     out->left -= count > out->left ? 0 : count;
-    while (count && !out->error) {
-        ssize_t sent = write(out->fd, bytes, count);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0) {
-            out->error = sent < 0 ? errno : EIO;
-            return;
-        }
-        bytes += sent;
-        count -= (size_t)sent;
-    }
+    if (!out->error)
+        out->error = transfer_write(out->fd, bytes, count);
 }
 
 static void send_buffer(struct output *out)

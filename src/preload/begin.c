@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/transfer.h"
 #include "preload/checkpoint.h"
 #include "preload/learn.h"
 #include "preload/program_phases.h"
@@ -35,21 +36,14 @@ static uint64_t clock_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Everything read(2) gives of a file of /proc, up to `bytes`; 0 when it cannot be read. */
-static size_t read_whole(const char *path, char *text, size_t bytes)
+/* A file of /proc, up to `bytes`; 0 when it cannot be read. */
+static size_t read_file(const char *path, char *text, size_t bytes)
 {
-    size_t used = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && used < bytes) {
-        ssize_t count = read(fd, text + used, bytes - used);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            break;
-        used += (size_t)count;
-    }
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return 0;
+    size_t used = transfer_read(fd, text, bytes);
+    close(fd);
     return used;
 }
 
@@ -59,7 +53,7 @@ static void read_arguments(struct process_info *process)
     const char **arguments = arena_alloc(&preload.arena, ARGUMENTS_MAX * sizeof *arguments);
     if (text == NULL || arguments == NULL)
         return;
-    size_t bytes = read_whole("/proc/self/cmdline", text, COMMAND_LINE_BYTES);
+    size_t bytes = read_file("/proc/self/cmdline", text, COMMAND_LINE_BYTES);
     uint32_t count = 0;
     for (size_t at = 0; at < bytes && count < ARGUMENTS_MAX; at += strlen(text + at) + 1)
         arguments[count++] = text + at;

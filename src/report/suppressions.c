@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/regular_file.h"
+#include "base/transfer.h"
 
 #define FILE_BYTES_MAX ((off_t)4 << 20)
 #define COUNT_MAX      4096 /* each is looked for in every name */
@@ -129,20 +130,6 @@ bool suppressions_parse(struct suppressions *suppressions, const char *path, cha
     return true;
 }
 
-static size_t read_all(int fd, char *text, size_t bytes)
-{
-    size_t used = 0;
-    while (used < bytes) {
-        ssize_t count = read(fd, text + used, bytes - used);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            break;
-        used += (size_t)count;
-    }
-    return used;
-}
-
 bool suppressions_read(struct suppressions *suppressions, const char *path, struct arena *arena,
                        suppressions_complain *complain, void *arg)
 {
@@ -158,7 +145,7 @@ bool suppressions_read(struct suppressions *suppressions, const char *path, stru
     if (error == 0 && !(text = arena_alloc(arena, (size_t)status.st_size + 1)))
         error = ENOMEM;
     if (error == 0)
-        bytes = read_all(fd, text, (size_t)status.st_size);
+        bytes = transfer_read(fd, text, (size_t)status.st_size);
     if (fd >= 0)
         close(fd);
     if (error == 0)

@@ -8,13 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-typedef unsigned long long address;
-
-int cuInit(unsigned int flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *address, size_t bytes);
-int cuMemFree_v2(address address);
+#include "driver.h"
 
 static void *context;
 

@@ -9,13 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef unsigned long long address;
-
-int cuInit(unsigned int flags);
-int cuDevicePrimaryCtxRetain(void **context, int device);
-int cuCtxSetCurrent(void *context);
-int cuMemAlloc_v2(address *address, size_t bytes);
-int cuMemFree_v2(address address);
+#include "driver.h"
 
 #define PLACES 8
 #define SLOTS  997

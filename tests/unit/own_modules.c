@@ -40,3 +40,17 @@ struct module own_module(const void *address, char *path)
     }
     return module;
 }
+
+__asm__(".text\n"
+        ".balign 16\n"
+        ".globl sizeless\n"
+        ".type sizeless, %function\n"
+        "sizeless: nop\n nop\n nop\n nop\n"
+        ".globl untyped\n"
+        "untyped: nop\n nop\n nop\n nop\n"
+        ".globl sized_one\n"
+        ".type sized_one, %function\n"
+        "sized_one: nop\n nop\n"
+        ".globl label_within\n"
+        "label_within: nop\n nop\n"
+        ".size sized_one, . - sized_one\n");

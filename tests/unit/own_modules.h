@@ -8,4 +8,8 @@
  * wants those checked fills them in. `path` must have room for PATH_MAX bytes. */
 struct module own_module(const void *address, char *path);
 
+/* Functions as assembly may have them: without a size, without a type, and a label within one that has both.
+ */
+extern const char sizeless[], untyped[], sized_one[], label_within[];
+
 #endif

@@ -75,7 +75,7 @@ static void test_locations_of_every_kind(void **state)
     expect(PYTHON_LOCATIONS, table, sizeof table, 3000, places, COUNT_OF(places));
 }
 
-static void test_empty_tables(void **state)
+static void test_an_empty_table_names_the_first_line_or_none(void **state)
 {
     (void)state;
     static const uint8_t none[1];
@@ -123,7 +123,7 @@ int main(void)
         cmocka_unit_test(test_lnotab_lines_can_go_back),
         cmocka_unit_test(test_linetable_of_the_notes),
         cmocka_unit_test(test_locations_of_every_kind),
-        cmocka_unit_test(test_empty_tables),
+        cmocka_unit_test(test_an_empty_table_names_the_first_line_or_none),
         cmocka_unit_test(test_lines_below_one_are_unknown),
         cmocka_unit_test(test_any_bytes_are_read_within_their_bounds),
     };

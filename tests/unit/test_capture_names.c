@@ -49,14 +49,14 @@ static void expect(const void *object, const char *right)
     assert_string_equal(buffer, right);
 }
 
-static void test_ascii(void **state)
+static void test_ascii_is_read_as_it_is(void **state)
 {
     (void)state;
     expect(make("train_step", 1, 10, true), "train_step");
     expect(make("", 1, 0, true), "");
 }
 
-static void test_latin1(void **state)
+static void test_latin1_becomes_utf8(void **state)
 {
     (void)state;
     expect(make("gr\xf6\xdf"
@@ -66,14 +66,14 @@ static void test_latin1(void **state)
            "e");
 }
 
-static void test_two_bytes_a_character(void **state)
+static void test_strings_of_two_bytes_a_character_become_utf8(void **state)
 {
     (void)state;
     static const uint16_t text[] = {0x540d, 0x524d, 0x7ff, 0x800, 0xffff, 'x'};
     expect(make(text, 2, 6, false), "\xe5\x90\x8d\xe5\x89\x8d\xdf\xbf\xe0\xa0\x80\xef\xbf\xbfx");
 }
 
-static void test_four_bytes_a_character(void **state)
+static void test_strings_of_four_bytes_a_character_become_utf8(void **state)
 {
     (void)state;
     static const uint32_t text[] = {0x1f40d, 0x10ffff, 'y'};
@@ -113,7 +113,7 @@ static void test_long_text_is_cut_between_characters(void **state)
     assert_string_equal(buffer, "");
 }
 
-static void test_nothing_is_empty(void **state)
+static void test_no_object_and_one_of_a_derived_class_have_no_text(void **state)
 {
     (void)state;
     expect(NULL, "");
@@ -131,14 +131,14 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ascii),
-        cmocka_unit_test(test_latin1),
-        cmocka_unit_test(test_two_bytes_a_character),
-        cmocka_unit_test(test_four_bytes_a_character),
+        cmocka_unit_test(test_ascii_is_read_as_it_is),
+        cmocka_unit_test(test_latin1_becomes_utf8),
+        cmocka_unit_test(test_strings_of_two_bytes_a_character_become_utf8),
+        cmocka_unit_test(test_strings_of_four_bytes_a_character_become_utf8),
         cmocka_unit_test(test_bytes_that_could_not_be_decoded_come_back),
         cmocka_unit_test(test_what_is_no_text_is_replaced),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
-        cmocka_unit_test(test_nothing_is_empty),
+        cmocka_unit_test(test_no_object_and_one_of_a_derived_class_have_no_text),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -46,7 +46,7 @@ static void test_regular_files_are_opened_through_links_too(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-static void test_nothing_else_is(void **state)
+static void test_devices_sockets_folders_and_relative_paths_are_refused(void **state)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     (void)state;
@@ -96,7 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_regular_files_are_opened_through_links_too),
-        cmocka_unit_test(test_nothing_else_is),
+        cmocka_unit_test(test_devices_sockets_folders_and_relative_paths_are_refused),
         cmocka_unit_test(test_root_is_the_end_of_every_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,100 +245,135 @@ static void test_native_frames_get_all_their_names_and_are_asked_for_once(void *
     books_close(&books);
 }
 
-static void test_random_events_agree_with_books_of_our_own(void **state)
-{
-    (void)state;
-    enum { SITES = 12, BLOCKS = 200, EVENTS = 4000 };
-    struct books books;
-    books_open(&books);
-    uint32_t sites[SITES];
-    struct {
+enum { OWN_SITES = 12, OWN_BLOCKS = 200, OWN_EVENTS = 4000 };
+
+/* Books kept beside the report's. */
+struct own_books {
+    uint32_t sites[OWN_SITES];
+    struct own_site {
         long long allocs, frees, allocated, live, blocks, at_peak, blocks_at_peak;
-    } own[SITES] = {0};
+    } own[OWN_SITES];
     struct {
         uint32_t site;
         uint64_t size;
-    } held[BLOCKS] = {0};
-    long long live = 0, peak = 0, allocs = 0, frees = 0;
-    uint64_t peak_time = 0;
-    uint32_t seed = 20240229;
-    for (uint32_t i = 0; i < SITES; i++) {
-        uint32_t frame = books_python(&books, "f", "/home/me/a.py", (int)i + 1);
-        sites[i] = books_plain(&books, &frame, 1);
+    } held[OWN_BLOCKS];
+    long long live, peak, allocs, frees;
+    uint64_t peak_time;
+};
+
+static void own_free(struct own_books *own, uint32_t slot)
+{
+    struct own_site *site = &own->own[own->held[slot].site];
+    site->frees++;
+    site->live -= (long long)own->held[slot].size;
+    site->blocks--;
+    own->live -= (long long)own->held[slot].size;
+    own->frees++;
+    own->held[slot].size = 0;
+}
+
+static void own_alloc(struct own_books *own, uint32_t slot, uint64_t time)
+{
+    struct own_site *site = &own->own[own->held[slot].site];
+    long long size = (long long)own->held[slot].size;
+    site->allocs++;
+    site->allocated += size;
+    site->live += size;
+    site->blocks++;
+    own->live += size;
+    own->allocs++;
+    if (own->live <= own->peak)
+        return;
+    own->peak = own->live;
+    own->peak_time = time;
+    for (int i = 0; i < OWN_SITES; i++) {
+        own->own[i].at_peak = own->own[i].live;
+        own->own[i].blocks_at_peak = own->own[i].blocks;
     }
-    for (uint64_t n = 1; n <= EVENTS; n++) {
+}
+
+/* A slot that holds a block gives it back, another one takes one. */
+static void happen_at_random(struct books *books, struct own_books *own)
+{
+    uint32_t seed = 20240229;
+    for (uint32_t i = 0; i < OWN_SITES; i++) {
+        uint32_t frame = books_python(books, "f", "/home/me/a.py", (int)i + 1);
+        own->sites[i] = books_plain(books, &frame, 1);
+    }
+    for (uint64_t n = 1; n <= OWN_EVENTS; n++) {
         seed = seed * 1664525 + 1013904223;
-        uint32_t slot = (seed >> 8) % BLOCKS, site = (seed >> 16) % SITES;
+        uint32_t slot = (seed >> 8) % OWN_BLOCKS;
         uint64_t address = (slot + 1) * 16 * MIB;
-        if (held[slot].size) {
-            books_free(&books, sites[held[slot].site], address, n);
-            own[held[slot].site].frees++;
-            own[held[slot].site].live -= (long long)held[slot].size;
-            own[held[slot].site].blocks--;
-            live -= (long long)held[slot].size;
-            frees++;
-            held[slot].size = 0;
+        if (own->held[slot].size) {
+            books_free(books, own->sites[own->held[slot].site], address, n);
+            own_free(own, slot);
             continue;
         }
-        held[slot].size = (seed >> 4) % (8 * MIB) + 1;
-        held[slot].site = site;
-        books_alloc(&books, sites[site], address, held[slot].size, n);
-        own[site].allocs++;
-        own[site].allocated += (long long)held[slot].size;
-        own[site].live += (long long)held[slot].size;
-        own[site].blocks++;
-        live += (long long)held[slot].size;
-        allocs++;
-        if (live > peak) {
-            peak = live;
-            peak_time = n;
-            for (int i = 0; i < SITES; i++) {
-                own[i].at_peak = own[i].live;
-                own[i].blocks_at_peak = own[i].blocks;
-            }
-        }
+        own->held[slot].size = (seed >> 4) % (8 * MIB) + 1;
+        own->held[slot].site = (seed >> 16) % OWN_SITES;
+        books_alloc(books, own->sites[own->held[slot].site], address, own->held[slot].size, n);
+        own_alloc(own, slot, n);
     }
-    json_t *json = books_json(&books);
-    assert_int_equal(json_at(json, "counters.allocs"), allocs);
-    assert_int_equal(json_at(json, "counters.frees"), frees);
-    assert_int_equal(json_at(json, "counters.events"), EVENTS);
-    assert_int_equal(json_at(json, "leaks.live_bytes"), live);
-    assert_int_equal(json_at(json, "spaces.0.peak_bytes"), peak);
-    assert_int_equal(json_at(json, "spaces.0.peak_time_ns"), peak_time);
-    assert_int_equal(json_at(json, "peaks.0.bytes"), peak);
-    assert_int_equal(json_array_size(json_node(json, "sites")), SITES);
-    for (size_t i = 0; i < SITES; i++) {
+}
+
+static void expect_sites(const json_t *json, const struct own_books *own)
+{
+    assert_int_equal(json_array_size(json_node(json, "sites")), OWN_SITES);
+    for (size_t i = 0; i < OWN_SITES; i++) {
         const json_t *site = json_array_get(json_node(json, "sites"), i);
-        assert_int_equal(json_at(site, "allocs"), own[i].allocs);
-        assert_int_equal(json_at(site, "frees"), own[i].frees);
-        assert_int_equal(json_at(site, "allocated_bytes"), own[i].allocated);
-        assert_int_equal(json_at(site, "live_bytes"), own[i].live);
-        assert_int_equal(json_at(site, "live_blocks"), own[i].blocks);
-        assert_int_equal(json_at(site, "bytes_at_peak"), own[i].at_peak);
-        assert_int_equal(json_at(site, "blocks_at_peak"), own[i].blocks_at_peak);
+        assert_int_equal(json_at(site, "allocs"), own->own[i].allocs);
+        assert_int_equal(json_at(site, "frees"), own->own[i].frees);
+        assert_int_equal(json_at(site, "allocated_bytes"), own->own[i].allocated);
+        assert_int_equal(json_at(site, "live_bytes"), own->own[i].live);
+        assert_int_equal(json_at(site, "live_blocks"), own->own[i].blocks);
+        assert_int_equal(json_at(site, "bytes_at_peak"), own->own[i].at_peak);
+        assert_int_equal(json_at(site, "blocks_at_peak"), own->own[i].blocks_at_peak);
     }
-    /* Both lists: most bytes first, and what they add up to. */
+}
+
+/* Leaks and the peak: most bytes first, and what they add up to. */
+static void expect_lists(const json_t *json, const struct own_books *own)
+{
     long long before = INT64_MAX, sum = 0;
     size_t index;
     json_t *entry;
     json_array_foreach(json_node(json, "leaks.sites"), index, entry)
     {
-        long long bytes = own[json_integer_value(entry)].live;
+        long long bytes = own->own[json_integer_value(entry)].live;
         assert_true(bytes <= before && bytes > 0);
         before = bytes;
         sum += bytes;
     }
-    assert_int_equal(sum, live);
+    assert_int_equal(sum, own->live);
     before = INT64_MAX, sum = 0;
     json_array_foreach(json_node(json, "peaks.0.sites"), index, entry)
     {
-        assert_int_equal(json_at(entry, "bytes"), own[json_at(entry, "site")].at_peak);
-        assert_int_equal(json_at(entry, "blocks"), own[json_at(entry, "site")].blocks_at_peak);
+        assert_int_equal(json_at(entry, "bytes"), own->own[json_at(entry, "site")].at_peak);
+        assert_int_equal(json_at(entry, "blocks"), own->own[json_at(entry, "site")].blocks_at_peak);
         assert_true(json_at(entry, "bytes") <= before);
         before = json_at(entry, "bytes");
         sum += before;
     }
-    assert_int_equal(sum, peak);
+    assert_int_equal(sum, own->peak);
+}
+
+static void test_random_events_agree_with_books_of_our_own(void **state)
+{
+    (void)state;
+    struct books books;
+    struct own_books own = {0};
+    books_open(&books);
+    happen_at_random(&books, &own);
+    json_t *json = books_json(&books);
+    assert_int_equal(json_at(json, "counters.allocs"), own.allocs);
+    assert_int_equal(json_at(json, "counters.frees"), own.frees);
+    assert_int_equal(json_at(json, "counters.events"), OWN_EVENTS);
+    assert_int_equal(json_at(json, "leaks.live_bytes"), own.live);
+    assert_int_equal(json_at(json, "spaces.0.peak_bytes"), own.peak);
+    assert_int_equal(json_at(json, "spaces.0.peak_time_ns"), own.peak_time);
+    assert_int_equal(json_at(json, "peaks.0.bytes"), own.peak);
+    expect_sites(json, &own);
+    expect_lists(json, &own);
     json_decref(json);
     books_close(&books);
 }

@@ -14,7 +14,7 @@ static void expect(const char *function, int columns, const char *wanted)
 
 #define STRING "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 
-static void test_what_fits_stays(void **state)
+static void test_a_name_that_fits_is_not_changed(void **state)
 {
     static const char name[] = "std::vector<int, std::allocator<int> >::push_back(int)";
     (void)state;
@@ -106,7 +106,7 @@ static void test_any_bytes_are_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_fits_stays),
+        cmocka_unit_test(test_a_name_that_fits_is_not_changed),
         cmocka_unit_test(test_what_says_nothing_goes_first),
         cmocka_unit_test(test_then_parameters_then_arguments_from_the_inside_out),
         cmocka_unit_test(test_brackets_that_are_part_of_a_name_stay),

@@ -85,23 +85,6 @@ static void test_names_agree_with_the_dynamic_linker(void **state)
     }
 }
 
-/* As assembly may have them: without a size, without a type, and a label within a function that has both. */
-__asm__(".text\n"
-        ".balign 16\n"
-        ".globl sizeless\n"
-        ".type sizeless, %function\n"
-        "sizeless: nop\n nop\n nop\n nop\n"
-        ".globl untyped\n"
-        "untyped: nop\n nop\n nop\n nop\n"
-        ".globl sized_one\n"
-        ".type sized_one, %function\n"
-        "sized_one: nop\n nop\n"
-        ".globl label_within\n"
-        "label_within: nop\n nop\n"
-        ".size sized_one, . - sized_one\n");
-
-extern const char sizeless[], untyped[], sized_one[], label_within[];
-
 static void test_functions_without_size_or_type_have_their_names(void **state)
 {
     char path[PATH_MAX];

@@ -29,6 +29,16 @@ static const char *const simgpu_places[] = {
     "../lib64/gpumemtrace/simgpu/libcuda.so.1",
 };
 
+/* Copies what realpath() found, which may be nothing, and frees it. */
+static int take_path(char *found, char *path, size_t size)
+{
+    int fits = found && strlen(found) < size;
+    if (fits)
+        strcpy(path, found);
+    free(found);
+    return fits ? 0 : -1;
+}
+
 /* The first of `places`, relative to the tool's folder, that can be read; without links and "..". */
 static int find_place(const char *const *places, size_t count, char *path, size_t size)
 {
@@ -43,11 +53,7 @@ static int find_place(const char *const *places, size_t count, char *path, size_
         if (access(place, R_OK) == 0)
             found = realpath(place, NULL);
     }
-    int fits = found && strlen(found) < size;
-    if (fits)
-        strcpy(path, found);
-    free(found);
-    return fits ? 0 : -1;
+    return take_path(found, path, size);
 }
 
 int find_library(char *path, size_t size)
@@ -55,12 +61,7 @@ int find_library(char *path, size_t size)
     const char *given = getenv("GPUMEMTRACE_LIBRARY");
     if (!given || !given[0])
         return find_place(library_places, sizeof(library_places) / sizeof(*library_places), path, size);
-    char *whole = realpath(given, NULL);
-    int fits = whole && strlen(whole) < size;
-    if (fits)
-        strcpy(path, whole);
-    free(whole);
-    return fits ? 0 : -1;
+    return take_path(realpath(given, NULL), path, size);
 }
 
 int find_simgpu(char *path, size_t size)

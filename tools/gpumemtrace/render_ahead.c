@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/transfer.h"
 #include "progress.h"
 
 #define HELPERS_MAX 4
@@ -37,32 +38,12 @@ struct render_ahead {
 
 static bool write_whole(int fd, const void *from, size_t bytes)
 {
-    const char *at = from;
-    while (bytes > 0) {
-        ssize_t written = write(fd, at, bytes);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        at += written;
-        bytes -= (size_t)written;
-    }
-    return true;
+    return transfer_write(fd, from, bytes) == 0;
 }
 
 static bool read_whole(int fd, void *to, size_t bytes)
 {
-    char *at = to;
-    while (bytes > 0) {
-        ssize_t got = read(fd, at, bytes);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        at += got;
-        bytes -= (size_t)got;
-    }
-    return true;
+    return transfer_read(fd, to, bytes) == bytes;
 }
 
 static bool hand_over(int to, int report)

@@ -1,11 +1,10 @@
 /* Events: a point in a stream's work. As work is done when it is given, a recorded event has always happened.
  */
+#include "base/clock.h"
 #include "capture.h"
 #include "entry.h"
 #include "pool.h"
 #include "stream.h"
-
-#include <time.h>
 
 #define EVENT_FLAGS (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
@@ -63,11 +62,10 @@ static CUresult record(CUevent handle, CUstream stream_handle, unsigned flags)
         return result;
     if (stream->capture)
         return capture_record(stream, event);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = clock_monotonic_ns();
     event_leave_capture(event);
     event->recorded = true;
-    event->nanoseconds = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    event->nanoseconds = now_ns;
     return CUDA_SUCCESS;
 }
 
