@@ -124,12 +124,31 @@ static void record_no_memory(const struct allocation *allocation, int error)
     device_refused(allocation->device);
 }
 
+/* No driver or no device that can be used: the driver's number or the runtime's. Programs try and go on without. */
+static bool is_for_want_of_a_gpu(int rc)
+{
+    static const int errors[] = {CUDA_ERROR_NOT_INITIALIZED,
+                                 CUDA_ERROR_STUB_LIBRARY,
+                                 cudaErrorInsufficientDriver,
+                                 CUDA_ERROR_DEVICE_UNAVAILABLE,
+                                 CUDA_ERROR_NO_DEVICE,
+                                 CUDA_ERROR_SYSTEM_NOT_READY,
+                                 CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+                                 CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        if (rc == errors[i])
+            return true;
+    }
+    return false;
+}
+
 static void record_result(const struct allocation *allocation, int rc)
 {
     if (rc == CUDA_ERROR_OUT_OF_MEMORY) {
         record_no_memory(allocation, rc);
     } else if (rc != CUDA_SUCCESS) {
-        record_failure(allocation, rc);
+        if (recorder_has_begun() || !is_for_want_of_a_gpu(rc))
+            record_failure(allocation, rc);
     } else {
         if (record_allocation(allocation))
             device_sample(allocation->device, SAMPLE_ALLOCATION);

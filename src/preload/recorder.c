@@ -46,6 +46,11 @@ static bool has_started(void)
     return atomic_load_explicit(&preload.phase, memory_order_acquire) != PHASE_OFF;
 }
 
+bool recorder_has_begun(void)
+{
+    return atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING;
+}
+
 static void pend_note(const char *sentence)
 {
     if (!preload_lock())

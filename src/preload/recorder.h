@@ -34,6 +34,9 @@ struct allocation {
 bool hook_enter(void);
 void hook_leave(void);
 
+/* Whether anything has been recorded in this process; what is recorded first makes its files. */
+bool recorder_has_begun(void);
+
 /* After the real call returned success. A block of a framework's allocator is recorded with that allocator's
  * lock held; its space, device and context become those of the driver's block around it, where there is one.
  * True when this is a moment to ask the driver how much of the allocation's device is free (sampling.h).

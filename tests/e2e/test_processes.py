@@ -89,6 +89,33 @@ def test_children_that_do_not_allocate_leave_no_files(gmt):
     assert len(done.recordings) == len(done.reports) == 1
 
 
+@pytest.mark.parametrize("variables, error", [({"LD_LIBRARY_PATH": None}, 35), ({"SIMGPU_DEVICES": "0"}, 100)],
+                         ids=["no driver", "no device"])
+def test_a_program_that_finds_no_gpu_and_goes_on_leaves_no_files(gmt, variables, error):
+    """By the runtime's own numbers: cudaErrorInsufficientDriver, cudaErrorNoDevice."""
+    done = gmt.python("""
+        import ctypes, sys
+        runtime, address, size = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p(), ctypes.c_size_t(1 << 20)
+        print([runtime.cudaMalloc(ctypes.byref(address), size), runtime.cudaMallocHost(ctypes.byref(address), size)])
+        """, SIMGPU / "libcudart.so.12", env=variables)
+    assert done.out == f"[{error}, {error}]\n" and done.err == ""
+    assert list(done.folder.iterdir()) == []
+
+
+def test_an_allocation_before_the_driver_was_initialised_begins_nothing(gmt):
+    done = gmt.python("""
+        import cuda
+        try:
+            cuda.allocate(1 << 20)
+        except cuda.CudaError as error:
+            print(error.code)
+        cuda.init()
+        cuda.allocate(1 << 20)
+        """)
+    assert done.out == "3\n"
+    assert done.report["counters"]["allocs"] == 1 and done.report["counters"]["failed_allocs"] == 0
+
+
 def test_a_forked_child_keeps_its_standard_streams(gmt):
     """Before first use, and after: our own descriptor is closed in the child, and no other."""
     done = gmt.python("""
