@@ -4,7 +4,11 @@ A call that the driver refuses raises CudaError with its code. Functions return 
 Python frame of this file stands between a program's line and the driver.
 """
 import ctypes
+import pkgutil
 from ctypes import POINTER, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+# NVIDIA's own packages are called cuda.something, and frameworks import them: they are still found.
+__path__ = pkgutil.extend_path([], __name__)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 OUT_OF_MEMORY = 2
