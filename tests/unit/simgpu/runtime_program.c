@@ -52,6 +52,30 @@ cudaError_t cudaDriverGetVersion(int *);
 cudaError_t cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, unsigned long long,
                                              CUdriverProcAddressQueryResult *);
 
+struct dim3 {
+    unsigned x, y, z;
+};
+struct launch {
+    struct dim3 grid, block;
+};
+cudaError_t cudaLaunchKernelExC(const struct launch *, const void *, void **);
+cudaError_t cudaFuncGetAttributes(void *, const void *);
+cudaError_t cudaFuncSetAttribute(const void *, int, int);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *, const void *, int, size_t);
+cudaError_t cudaEventCreate(cudaEvent_t *);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned);
+cudaError_t cudaEventDestroy(cudaEvent_t);
+cudaError_t cudaThreadExchangeStreamCaptureMode(CUstreamCaptureMode *);
+cudaError_t cudaGraphCreate(cudaGraph_t *, unsigned);
+cudaError_t cudaGraphGetNodes(cudaGraph_t, CUgraphNode *, size_t *);
+cudaError_t cudaGraphDestroy(cudaGraph_t);
+cudaError_t cudaUserObjectCreate(CUuserObject *, void *, CUhostFn, unsigned, unsigned);
+cudaError_t cudaUserObjectRelease(CUuserObject, unsigned);
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t, CUuserObject, unsigned, unsigned);
+/* Its parameters in CUDA 13; those of 12 are the first three of them. */
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, CUstreamCaptureStatus *, cuuint64_t *, cudaGraph_t *,
+                                     const CUgraphNode **, const CUgraphEdgeData **, size_t *);
+
 #define EXPECT(expression, value)                                                                            \
     do {                                                                                                     \
         long long got_ = (long long)(expression), wanted_ = (long long)(value);                              \
@@ -160,6 +184,62 @@ static void check_reset(void)
     EXPECT(cudaFree(address), cudaErrorInvalidValue);
 }
 
+static void stub(void)
+{
+}
+
+static void check_kernels(void)
+{
+    struct launch one = {{1, 1, 1}, {32, 1, 1}}, none = {{0, 1, 1}, {32, 1, 1}};
+    size_t attributes[40] = {0};
+    int blocks;
+    OK(cudaLaunchKernelExC(&one, stub, NULL));
+    EXPECT(cudaLaunchKernelExC(&none, stub, NULL), cudaErrorInvalidConfiguration);
+    OK(cudaFuncGetAttributes(attributes, stub));
+    EXPECT((int)attributes[3], 1024); /* maxThreadsPerBlock, behind three sizes */
+    EXPECT(cudaFuncGetAttributes(attributes, NULL), cudaErrorInvalidDeviceFunction);
+    OK(cudaFuncSetAttribute(stub, 8, 1000));
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, stub, 256, 0));
+    EXPECT(blocks, 8); /* of 2048 threads */
+    EXPECT(cudaGetLastError(), cudaErrorInvalidDeviceFunction);
+}
+
+static void count_end(void *ends)
+{
+    ++*(int *)ends;
+}
+
+static void check_graphs(void)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    size_t count = 9;
+    int ends = 0;
+    cudaEvent_t event;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    CUuserObject object;
+    OK(cudaEventCreate(&event));
+    OK(cudaEventRecordWithFlags(event, NULL, 0));
+    OK(cudaEventDestroy(event));
+    OK(cudaStreamCreate(&stream));
+    OK(cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL));
+    EXPECT(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cudaStreamDestroy(stream));
+    OK(cudaThreadExchangeStreamCaptureMode(&mode));
+    EXPECT(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cudaThreadExchangeStreamCaptureMode(&mode));
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphGetNodes(graph, NULL, &count));
+    EXPECT(count, 0);
+    OK(cudaUserObjectCreate(&object, &ends, count_end, 1, 1));
+    OK(cudaGraphRetainUserObject(graph, object, 1, 0));
+    OK(cudaUserObjectRelease(object, 1));
+    EXPECT(ends, 0);
+    OK(cudaGraphDestroy(graph));
+    EXPECT(ends, 1);
+}
+
 int main(int argc, char **argv)
 {
     int count, device, version;
@@ -177,6 +257,8 @@ int main(int argc, char **argv)
     EXPECT(device, 1);
     check_linear();
     check_others();
+    check_kernels();
+    check_graphs();
     check_reset();
     OK(cudaGetDriverEntryPointByVersion("cuMemAlloc", &entry, 12000, 0, &status));
     EXPECT(status, CU_GET_PROC_ADDRESS_SUCCESS);

@@ -95,12 +95,22 @@ struct properties {
     size_t surface_alignment;
     int concurrent_kernels, ecc;
     int pci_bus, pci_device, pci_domain;
+    int tcc_driver, async_engines, unified_addressing;
+#if CUDART_VERSION < 13000
+    int memory_clock_rate;
+#endif
+    int memory_bus_width, l2_cache, persisting_l2_cache;
+    int threads_per_multiprocessor;
+    int stream_priorities, global_l1_cache, local_l1_cache;
+    size_t shared_per_multiprocessor;
+    int registers_per_multiprocessor;
 };
 #if CUDART_VERSION < 13000
 #define PROPERTIES_SIZE 1032 /* of cudaDeviceProp in CUDA 12 */
 #else
 #define PROPERTIES_SIZE 1008
 _Static_assert(offsetof(struct properties, pci_bus) == 568, "as in CUDA 13.0");
+_Static_assert(offsetof(struct properties, registers_per_multiprocessor) == 632, "as in CUDA 13.0");
 #endif
 
 static int attribute(CUdevice device, int number)
@@ -138,6 +148,14 @@ static cudaError_t properties(struct properties *out, CUdevice device)
     out->pci_bus = attribute(device, 33);
     out->pci_device = attribute(device, 34);
     out->pci_domain = attribute(device, 50);
+    out->async_engines = attribute(device, 40);
+    out->unified_addressing = attribute(device, 41);
+    out->memory_bus_width = attribute(device, 37);
+    out->l2_cache = attribute(device, 38);
+    out->threads_per_multiprocessor = attribute(device, 39);
+    out->stream_priorities = attribute(device, 78);
+    out->shared_per_multiprocessor = (size_t)attribute(device, 81);
+    out->registers_per_multiprocessor = attribute(device, 82);
     return cudaSuccess;
 }
 

@@ -1,16 +1,8 @@
 /*
- * What the code that nvcc generates calls: it registers its kernels and variables before main, and launches
- * by the address of a host stub. Kernels do nothing here, so registering only has to succeed.
+ * What the code that nvcc generates calls: it registers its kernels and variables before main, and puts a
+ * launch's configuration down. Kernels do nothing here (kernel.c), so registering only has to succeed.
  */
 #include "runtime.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-struct dim3 {
-    unsigned x, y, z;
-};
 
 static __thread struct {
     struct dim3 grid, block;
@@ -86,41 +78,4 @@ EXPORT cudaError_t __cudaGetKernel(void **kernel, const void *stub)
 {
     *kernel = (void *)stub;
     return cudaSuccess;
-}
-
-static cudaError_t launch(const void *stub, struct dim3 grid, struct dim3 block)
-{
-    if (!stub)
-        return cudaErrorInvalidDeviceFunction;
-    const char *verbose = getenv("SIMGPU_VERBOSE");
-    if (verbose && *verbose && *verbose != '0')
-        fprintf(stderr, "simgpu: the kernel of %p<<<(%u,%u,%u), (%u,%u,%u)>>> is not run\n", stub, grid.x,
-                grid.y, grid.z, block.x, block.y, block.z);
-    bool empty = !grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z;
-    return empty ? cudaErrorInvalidConfiguration : cudaSuccess;
-}
-
-EXPORT cudaError_t cudaLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **arguments,
-                                    size_t shared, cudaStream_t stream)
-{
-    (void)arguments, (void)shared, (void)stream;
-    return RUN(launch(stub, grid, block));
-}
-
-EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *stub, struct dim3 grid, struct dim3 block,
-                                         void **arguments, size_t shared, cudaStream_t stream)
-{
-    return cudaLaunchKernel(stub, grid, block, arguments, shared, stream);
-}
-
-EXPORT cudaError_t __cudaLaunchKernel(void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
-                                      size_t shared, cudaStream_t stream)
-{
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
-}
-
-EXPORT cudaError_t __cudaLaunchKernel_ptsz(void *kernel, struct dim3 grid, struct dim3 block,
-                                           void **arguments, size_t shared, cudaStream_t stream)
-{
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }

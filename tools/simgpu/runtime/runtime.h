@@ -18,6 +18,10 @@ struct driver {
 };
 #undef X
 
+struct dim3 {
+    unsigned x, y, z;
+};
+
 /* The driver's functions; complete after runtime_ready() or runtime_driver() returned success. */
 extern struct driver driver;
 extern CUresult (*driver_get_proc_address)(const char *, void **, int, cuuint64_t,

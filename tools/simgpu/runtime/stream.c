@@ -1,4 +1,4 @@
-/* Streams, events, capture and graphs. */
+/* Streams, events and capture; graphs are in graph.c. */
 #include "runtime.h"
 
 EXPORT cudaError_t cudaStreamCreate(cudaStream_t *stream)
@@ -35,6 +35,35 @@ STREAMED(cudaLaunchHostFunc, (cudaStream_t stream, CUhostFn function, void *data
          driver.cuLaunchHostFunc(stream, function, data),
          driver.cuLaunchHostFunc_ptsz(stream, function, data))
 
+EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    return RUN(driver.cuThreadExchangeStreamCaptureMode(mode));
+}
+
+static cudaError_t capture_info(cudaStream_t stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                cudaGraph_t *graph, const cudaGraphNode_t **behind,
+                                const CUgraphEdgeData **edges, size_t *count)
+{
+    return RUN(driver.cuStreamGetCaptureInfo(stream, status, id, graph, behind, edges, count));
+}
+
+/* From CUDA 13 on by the parameters that were those of its third version. */
+#if CUDART_VERSION < 13000
+EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, CUstreamCaptureStatus *status,
+                                            cuuint64_t *id)
+{
+    return capture_info(stream, status, id, NULL, NULL, NULL, NULL);
+}
+#else
+EXPORT cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, CUstreamCaptureStatus *status,
+                                            cuuint64_t *id, cudaGraph_t *graph,
+                                            const cudaGraphNode_t **behind, const CUgraphEdgeData **edges,
+                                            size_t *count)
+{
+    return capture_info(stream, status, id, graph, behind, edges, count);
+}
+#endif
+
 EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, CUstreamCaptureStatus *status)
 {
     return RUN(driver.cuStreamIsCapturing(stream, status));
@@ -60,6 +89,10 @@ EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 STREAMED(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), driver.cuEventRecord(event, stream),
          driver.cuEventRecord_ptsz(event, stream))
 
+STREAMED(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
+         driver.cuEventRecordWithFlags(event, stream, flags),
+         driver.cuEventRecordWithFlags_ptsz(event, stream, flags))
+
 EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     return RUN(driver.cuEventQuery(event));
@@ -73,74 +106,4 @@ EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 EXPORT cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
 {
     return RUN(driver.cuEventElapsedTime(milliseconds, start, end));
-}
-
-/* ---- graphs ---- */
-
-EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
-{
-    return ASK(driver.cuGraphCreate(graph, flags));
-}
-
-EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    return ASK(driver.cuGraphDestroy(graph));
-}
-
-EXPORT cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
-{
-    return ASK(driver.cuGraphClone(clone, graph));
-}
-
-EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                         const cudaGraphNode_t *behind, size_t count)
-{
-    return RUN(driver.cuGraphAddEmptyNode(node, graph, behind, count));
-}
-
-EXPORT cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                            const cudaGraphNode_t *behind, size_t count,
-                                            cudaMemAllocNodeParams *parameters)
-{
-    return RUN(driver.cuGraphAddMemAllocNode(node, graph, behind, count, parameters));
-}
-
-EXPORT cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                           const cudaGraphNode_t *behind, size_t count, void *pointer)
-{
-    return RUN(driver.cuGraphAddMemFreeNode(node, graph, behind, count, (CUdeviceptr)pointer));
-}
-
-EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                                 unsigned long long flags)
-{
-    return RUN(driver.cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-    return RUN(driver.cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    return RUN(driver.cuGraphExecDestroy(exec));
-}
-
-STREAMED(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), driver.cuGraphLaunch(exec, stream),
-         driver.cuGraphLaunch_ptsz(exec, stream))
-
-EXPORT cudaError_t cudaDeviceGraphMemTrim(int device)
-{
-    return ASK(driver.cuDeviceGraphMemTrim(device));
-}
-
-EXPORT cudaError_t cudaDeviceGetGraphMemAttribute(int device, CUgraphMem_attribute attribute, void *value)
-{
-    return ASK(driver.cuDeviceGetGraphMemAttribute(device, attribute, value));
-}
-
-EXPORT cudaError_t cudaDeviceSetGraphMemAttribute(int device, CUgraphMem_attribute attribute, void *value)
-{
-    return ASK(driver.cuDeviceSetGraphMemAttribute(device, attribute, value));
 }
