@@ -124,7 +124,8 @@ static void record_no_memory(const struct allocation *allocation, int error)
     device_refused(allocation->device);
 }
 
-/* No driver or no device that can be used: the driver's number or the runtime's. Programs try and go on without. */
+/* No driver or no device that can be used: the driver's number or the runtime's. Programs try and go on
+ * without. */
 static bool is_for_want_of_a_gpu(int rc)
 {
     static const int errors[] = {CUDA_ERROR_NOT_INITIALIZED,
