@@ -30,6 +30,13 @@
 #define WITH_LIBUNWIND 1
 #endif
 
+/* Where our own walk (capture/unwind.h) does not go on: at unusual frames, and everywhere but on x86-64. */
+static const char WITHOUT_LIBUNWIND[] =
+    "libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames take longer";
+static const char WITHOUT_UNWINDER[] =
+    "neither libunwind.so.8 (package libunwind8) nor libgcc_s.so.1 was found: "
+    "native stacks are missing where they hold unusual frames";
+
 typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
 
 _Atomic(native_backtrace *) native_unwinder;
@@ -65,15 +72,13 @@ static native_backtrace *open_libunwind(void)
     return elf_image_address(&image, "unw_backtrace");
 }
 
-/* libc loads its unwinder, and allocates, in the first call: have that behind us, here where it is allowed.
- */
+/* libc loads its unwinder (libgcc_s), and allocates, in the first call: have that behind us, here where it is
+ * allowed. Without it there is no address in the answer: NULL. */
 static native_backtrace *libc_unwinder(void)
 {
     native_backtrace *unwinder = libc_function("backtrace");
     void *first[4];
-    if (unwinder != NULL)
-        unwinder(first, 4);
-    return unwinder;
+    return unwinder != NULL && unwinder(first, 4) > 0 ? unwinder : NULL;
 }
 
 void native_start(void (*note)(const char *sentence))
@@ -82,9 +87,7 @@ void native_start(void (*note)(const char *sentence))
     if (unwinder == NULL) {
         unwinder = libc_unwinder();
         if (WITH_LIBUNWIND)
-            note("libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames "
-                 "take "
-                 "longer");
+            note(unwinder != NULL ? WITHOUT_LIBUNWIND : WITHOUT_UNWINDER);
     }
     atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);
 }

@@ -202,7 +202,8 @@ void device_holds(int device, enum event_type of, int count, int unmeasured, str
 
 static void record_start(int device, struct device *state)
 {
-    struct driver_figures figures = {.total_bytes = atomic_exchange(&state->start_total, 0)};
+    struct driver_figures figures = {0};
+    figures.total_bytes = atomic_exchange(&state->start_total, 0);
     figures.free_bytes = atomic_load(&state->start_free);
     if (figures.total_bytes != 0 && !record_sample(device, SAMPLE_START, &figures))
         atomic_store(&state->start_total, figures.total_bytes);

@@ -7,7 +7,7 @@ import textwrap
 import time
 
 import pytest
-from conftest import LIBRARY, SANITIZE, SIMGPU
+from conftest import CC, LIBRARY, SANITIZE, SIMGPU
 
 PROGRAM = """
     import cuda
@@ -144,6 +144,46 @@ def test_missing_libunwind_is_said_once_and_python_frames_remain(gmt):
     assert len([note for note in done.report["notes"] if "libunwind" in note]) == 1
     (site,) = done.report["sites"]
     assert [frame["line"] for frame in site["frames"] if frame["kind"] == "python"][0] == 4
+
+
+NESTED = """
+    #include <stddef.h>
+    int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
+    int cuMemAlloc_v2(unsigned long long *, size_t);
+    static int __attribute__((noinline)) inner(size_t bytes)
+    {
+        unsigned long long address;
+        return cuMemAlloc_v2(&address, bytes) + (address == 0);
+    }
+    int __attribute__((noinline)) outer(size_t bytes)
+    {
+        return inner(bytes) + inner(2 * bytes);
+    }
+    int main(void)
+    {
+        void *context;
+        return cuInit(0) + cuDevicePrimaryCtxRetain(&context, 0) + cuCtxSetCurrent(context) + outer(4096);
+    }
+"""
+
+
+@pytest.mark.skipif(bool(SANITIZE), reason="its runtime needs libgcc itself")
+@pytest.mark.parametrize("missing", [["libunwind.so.8"], ["libunwind.so.8", "libgcc_s.so.1"]])
+def test_native_stacks_do_without_what_unwinders_are_missing(gmt, compiled, tmp_path, missing):
+    """By our own walk on x86-64, by glibc's backtrace elsewhere, as long as that has its libgcc."""
+    source = tmp_path / "nested.c"
+    source.write_text(NESTED)
+    for name in missing:
+        (tmp_path / name).write_text("not a library")
+    program = compiled(source, f"-L{SIMGPU}", "-l:libcuda.so.1")
+    done = gmt.run(program, env={"LD_LIBRARY_PATH": f"{tmp_path}:{SIMGPU}"})
+    (note,) = [note for note in done.report["notes"] if "libunwind" in note]
+    assert all(name in note for name in missing)
+    machine = subprocess.run([CC, "-dumpmachine"], capture_output=True, text=True, check=True).stdout
+    if "libgcc_s.so.1" in missing and "x86_64" not in machine:
+        return
+    stacks = [[frame["function"] for frame in site["frames"]] for site in gmt.rendered(done.recording)["sites"]]
+    assert len(stacks) == 2 and all(stack[:3] == ["inner", "outer", "main"] for stack in stacks), stacks
 
 
 def test_disabled_library_does_nothing(gmt):
