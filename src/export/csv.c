@@ -1,6 +1,7 @@
 /*
  * The sites as comma-separated values, by RFC 4180: a header, lines end with CR and LF, and what has commas,
- * quotes or line ends in it stands in quotes. Bytes that are not UTF-8 become U+FFFD.
+ * quotes or line ends in it stands in quotes. What is not UTF-8, or could control a terminal, becomes U+FFFD.
+ * A spreadsheet takes what begins like a formula for one: such a text gets an apostrophe in front.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +14,15 @@ static void write_text(struct output *out, const char *text)
     bool quoted = strpbrk(text, ",\"\r\n") != NULL;
     if (quoted)
         output_text(out, "\"");
+    if (*text && strchr("=+-@", *text))
+        output_text(out, "'");
     while (*text) {
         uint32_t code;
         size_t length = utf8_next(text, &code);
-        if (code == UTF8_INVALID)
-            output_text(out, "\xef\xbf\xbd");
-        else
+        if (export_can_stand(code))
             output_bytes(out, text, length);
+        else
+            output_text(out, "\xef\xbf\xbd");
         if (code == '"')
             output_text(out, "\"");
         text += length;

@@ -60,7 +60,12 @@ const char *export_function(const struct named_frame *frame, char *text, size_t 
     return text;
 }
 
-const char *export_utf8(const char *name, char *text, size_t bytes)
+bool export_can_stand(uint32_t code)
+{
+    return code == '\n' || utf8_is_printable(code);
+}
+
+const char *export_text(const char *name, char *text, size_t bytes)
 {
     size_t used = 0;
     while (*name) {
@@ -68,11 +73,11 @@ const char *export_utf8(const char *name, char *text, size_t bytes)
         size_t length = utf8_next(name, &code);
         if (used + length >= bytes)
             break;
-        if (code == UTF8_INVALID)
-            text[used] = '?';
-        else
+        if (export_can_stand(code))
             memcpy(text + used, name, length);
-        used += code == UTF8_INVALID ? 1 : length;
+        else
+            text[used] = '?';
+        used += export_can_stand(code) ? length : 1;
         name += length;
     }
     text[used] = 0;

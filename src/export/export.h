@@ -54,8 +54,11 @@ const char *export_space_name(enum space_kind kind, int device, char text[EXPORT
 /* A function's name alone; "module+0x1234" for one that is not known. Raw text, cut to `bytes`. */
 const char *export_function(const struct named_frame *frame, char *text, size_t bytes);
 
-/* A copy in which bytes that are not UTF-8 are '?', cut between characters to fit. */
-const char *export_utf8(const char *name, char *text, size_t bytes);
+/* False for what a terminal must not get from whoever reads the export (utf8_is_printable), a line's end
+ * aside. */
+bool export_can_stand(uint32_t code);
+/* A copy in which everything else is '?', cut between characters to fit. */
+const char *export_text(const char *name, char *text, size_t bytes);
 
 #define EXPORT_NAME_MAX 4096
 

@@ -13,13 +13,14 @@
 #include "export/formats.h"
 #include "export/openmetrics.h"
 
-/* A label's value: backslash, quote and line end are escaped; what is not UTF-8 becomes U+FFFD. */
+/* A label's value: backslash, quote and line end are escaped; what is not UTF-8, or could control a terminal,
+ * becomes U+FFFD. */
 static void write_value(struct output *out, const char *text)
 {
     while (*text) {
         uint32_t code;
         size_t length = utf8_next(text, &code);
-        if (code == UTF8_INVALID)
+        if (!export_can_stand(code))
             output_text(out, "\xef\xbf\xbd");
         else if (code == '\n')
             output_text(out, "\\n");

@@ -117,7 +117,7 @@ void pickle_text(struct pickle *pickle, const char *text)
 {
     char clean[EXPORT_NAME_MAX];
     begin_item(pickle);
-    export_utf8(text, clean, sizeof(clean));
+    export_text(text, clean, sizeof(clean));
     put(pickle, BINUNICODE);
     put_little(pickle, strlen(clean), 4);
     output_text(pickle->out, clean);

@@ -28,7 +28,7 @@ void pickle_open_list(struct pickle *pickle);
 void pickle_open_dict(struct pickle *pickle);
 void pickle_close(struct pickle *pickle);
 void pickle_int(struct pickle *pickle, int64_t value);
-/* Bytes that are not UTF-8 become '?'. */
+/* As export_text() has it. */
 void pickle_text(struct pickle *pickle, const char *text);
 /* Right after a value was written: marks it. Returns its number. */
 uint32_t pickle_keep(struct pickle *pickle);

@@ -63,7 +63,7 @@ static void *grow(struct profiling *profiling, void *start, size_t count, size_t
     return longer;
 }
 
-/* The text's index in the string table. pprof takes no bytes that are not UTF-8: they become '?'. */
+/* The text's index in the string table. As export_text() has it: pprof takes no bytes that are not UTF-8. */
 static int64_t string(struct profiling *profiling, const char *text)
 {
     Profile *profile = &profiling->profile;
@@ -71,7 +71,7 @@ static int64_t string(struct profiling *profiling, const char *text)
     char clean[EXPORT_NAME_MAX];
     if (!text)
         text = "";
-    text = export_utf8(text, clean, sizeof(clean));
+    text = export_text(text, clean, sizeof(clean));
     HASH_FIND_STR(profiling->strings, text, known);
     if (known)
         return known->index;

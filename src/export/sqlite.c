@@ -60,7 +60,7 @@ static void put_text(struct database *database, const char *text)
 {
     char clean[EXPORT_NAME_MAX];
     if (text)
-        sqlite3_bind_text(database->insert, ++database->column, export_utf8(text, clean, sizeof(clean)), -1,
+        sqlite3_bind_text(database->insert, ++database->column, export_text(text, clean, sizeof(clean)), -1,
                           SQLITE_TRANSIENT);
     else
         sqlite3_bind_null(database->insert, ++database->column);

@@ -111,9 +111,9 @@ class Recording:
         return path
 
 
-def example():
+def example(made=None):
     """A little of everything, in order."""
-    made = Recording()
+    made = made or Recording()
     made.process("/bin/train", "host", "3", "--fast")
     module = made.module("/lib/a.so", size=99999, mtime=1700000000123456789, build_id=b"\1\2\3")
     native = made.native(module, 0x1234)
@@ -158,9 +158,9 @@ def example():
     return made
 
 
-def checkpointed():
+def checkpointed(made=None):
     """A checkpoint with an item of every kind, then events."""
-    made = Recording()
+    made = made or Recording()
     made.process()
     stack = made.stack(made.python("step", "/src/a.py", 3), made.native(None, 4096))
     plain, torch = made.site(stack), made.site(stack, "torch", TORCH)

@@ -4,40 +4,16 @@ import json
 import os
 import random
 import re
-import resource
 import subprocess
-import unicodedata
 
 import pytest
 import recording_writer as w
 from conftest import SANITIZE, TIMEOUT, TOOL
+from hostile import NAMES, ROUNDS, ask, changed_at_random, changed_json, limit, named, saved
 
-MEMORY = 1 << 30
-SECONDS = 10 if not SANITIZE else 100
-ROUNDS = int(os.environ.get("HOSTILE_ROUNDS") or 150)
 OUTPUTS = (["report"], ["report", "--full", "--native"], ["report", "--json"], ["diff"], ["diff", "--json"])
 # The old hash of block keys multiplied by this; these are keys that it put into one bucket.
 OLD_FACTOR = 0x9E3779B97F4A7C15
-
-
-def limit():
-    if not SANITIZE: # the address sanitizer maps terabytes
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def ask(gmt, *command, **options):
-    """Runs the tool within the limits: its status is 0, or 2 with one line. Returns what it wrote."""
-    done = subprocess.run([str(TOOL), *map(str, command)], env=gmt.environment(traced=False, **options),
-                          capture_output=True, preexec_fn=limit, timeout=TIMEOUT, check=False)
-    complaint = done.stderr.decode()
-    assert done.returncode in (0, 2), (command, done.returncode, complaint[-3000:])
-    if done.returncode == 2:
-        assert complaint.startswith("gpumemtrace: ") and complaint.count("\n") == 1 and len(complaint) < 1000, complaint
-    harmless(done.stdout)
-    harmless(done.stderr)
-    return done.stdout.decode(), complaint
 
 
 def ask_all(gmt, path, outputs=OUTPUTS):
@@ -47,18 +23,6 @@ def ask_all(gmt, path, outputs=OUTPUTS):
         if answers[-1][0] and "--json" in command:
             json.loads(answers[-1][0])
     return answers
-
-
-def harmless(output):
-    """UTF-8 in which nothing moves the cursor, reorders, or is not seen."""
-    for character in set(output.decode()) - {"\n"}:
-        category = unicodedata.category(character)
-        assert category not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"), f"U+{ord(character):04X} ({category})"
-
-
-def saved(gmt, recording, **header):
-    gmt.count += 1
-    return recording.write(gmt.folder / f"hostile{gmt.count}.gmt", **header)
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +42,9 @@ def test_recordings_made_by_the_tests_are_understood(gmt, make):
 def test_bytes_changed_at_random_give_an_answer_or_one_line(gmt, make):
     whole = make().file()
     choose = random.Random(make.__name__)
+    path = gmt.folder / "changed.gmt"
     for _ in range(ROUNDS):
-        data = bytearray(whole)
-        for _ in range(choose.choice((1, 1, 2, 5, 40))):
-            at = choose.randrange(w.HEADER_BYTES if choose.random() < 0.9 else 0, len(data))
-            data[at] = choose.choice((0, 1, 127, 128, 255, data[at] ^ 1 << choose.randrange(8)))
-        if choose.random() < 0.2:
-            start = choose.randrange(w.HEADER_BYTES, len(data))
-            data[start:start] = data[start:start + choose.randrange(200)] * choose.randrange(1, 5)
-        path = gmt.folder / "changed.gmt"
-        path.write_bytes(data)
+        path.write_bytes(changed_at_random(choose, whole))
         ask_all(gmt, path, [choose.choice(OUTPUTS)])
 
 
@@ -110,23 +67,9 @@ def test_headers_of_any_values(gmt, header):
     ask_all(gmt, saved(gmt, w.example(), **header))
 
 
-NAMES = ["\x1b[2J\x1b]0;title\a", "\x9b31m", "a\nb\rc\td", "\u202e\u2066abc", "\u200b\u2028", "\x7f\b\b\b", "%s%n%99999d",
-         b"\xff\xfe\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\0b", "\U000e0041", "\ue000", "", "'\"`$(id)<b>&amp;",
-         "x" * 65535, "<" * 3000, ", std::allocator<" * 3000, "operator" * 500]
-
-
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_names_are_harmless_wherever_they_are_printed(gmt, name):
-    made = w.Recording()
-    made.process(name, name, "3", name)
-    made.note(name)
-    module = made.module(b"/" + (name if isinstance(name, bytes) else name.encode())[:65000], build_id=b"\1\2")
-    frames = made.native(module, 16), made.python(name, b"/" + (name if isinstance(name, bytes) else name.encode())[:65000], 3)
-    site = made.site(made.stack(*frames), name)
-    made.alloc(site, 4096, 1 << 20)
-    made.alloc(made.site(None, name, w.TORCH), 8192, 1 << 10, space=w.FRAMEWORK)
-    made.event(w.PHASE_BEGIN, made.string(name), 1)
-    made.event(w.OOM, site, 1 << 40, 2, 0, 1 << 30)
+    made = named(name)
     path = saved(gmt, made)
     for answer, complaint in ask_all(gmt, path):
         assert answer and not complaint
@@ -345,12 +288,8 @@ def test_bytes_of_a_json_report_changed_at_random(gmt, report_text):
     good, path = gmt.folder / "good.json", gmt.folder / "changed.json"
     good.write_bytes(report_text)
     choose = random.Random(5)
-    words = [b"-", b"null", b"[", b"{", b"\\", b'"', b"1e9", b"true", b",", b"\xff", b"9223372036854775807"]
     for _ in range(ROUNDS):
-        data = bytearray(report_text)
-        for _ in range(choose.choice((1, 2, 10))):
-            at = choose.randrange(len(data))
-            data[at:at + choose.randrange(3)] = choose.choice(words)
+        data = changed_json(choose, report_text)
         path.write_bytes(data)
         ask(gmt, "diff", *choose.choice(([path, good], [good, path], ["--json", path, path])))
 
