@@ -62,6 +62,7 @@ static void forget_abandoned(const struct call *call)
         return;
     if (calls.runtime_depth > 0 && calls.recording)
         flush(hook_symbols[calls.runtime].bare, false);
+    device_window_abandon();
     calls.driver_depth = calls.runtime_depth = 0;
     hook_leave();
 }

@@ -62,6 +62,13 @@ bool device_samples_affordable(void)
 
 /* ---- windows ---- */
 
+/* The calling thread's: there is never a second one, since only its outermost call opens any. Volatile: a
+ * signal handler is where a program jumps away from. */
+static __thread struct {
+    volatile int device; /* one more than its number; 0: none is open */
+    volatile uint64_t number;
+} mine __attribute__((tls_model("initial-exec")));
+
 static uint64_t total_of(int device)
 {
     size_t total = 0;
@@ -107,7 +114,9 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
         return;
     uint64_t begun_ns = clock_monotonic_ns();
     window->device = device;
+    window->number = ++mine.number;
     window->is_overlapped = atomic_fetch_add(&state->open_windows, 1) > 0;
+    mine.device = device + 1;
     window->opened = atomic_fetch_add(&state->windows, 1) + 1;
     window->has_nvml = asks_nvml && nvml_open();
     window->counts_as_cost = !asks_nvml;
@@ -122,11 +131,27 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
     window->took_ns = clock_monotonic_ns() - begun_ns;
 }
 
+void device_window_abandon(void)
+{
+    struct device *state = device_of(mine.device - 1);
+    mine.device = 0;
+    if (state != NULL)
+        atomic_fetch_sub(&state->open_windows, 1);
+    nvml_abandon();
+}
+
+/* A call that was taken for abandoned may go on all the same, and its window is closed already then. */
+static bool is_open(const struct device_window *window)
+{
+    return window->device != DEVICE_UNKNOWN && mine.device == window->device + 1 &&
+           mine.number == window->number;
+}
+
 struct device_change device_window_close(struct device_window *window)
 {
     struct device_change change = {.basis = BASIS_UNKNOWN};
     struct usage after;
-    if (window->device == DEVICE_UNKNOWN)
+    if (!is_open(window))
         return change;
     uint64_t begun_ns = clock_monotonic_ns();
     look(window, &after);
@@ -136,6 +161,7 @@ struct device_change device_window_close(struct device_window *window)
     int none = NOT_KNOWN_YET;
     if (window->before.known[BY_PROCESS] && after.used_bytes[BY_PROCESS] > 0)
         atomic_compare_exchange_strong(&number, &none, IS_OURS);
+    mine.device = 0;
     atomic_fetch_sub(&state->open_windows, 1); /* whoever opens the next one knows the number */
     after.known[BY_PROCESS] &= atomic_load(&number) == IS_OURS;
     for (int by = 0; by < MEASURE_COUNT && is_alone && change.basis == BASIS_UNKNOWN; by++) {

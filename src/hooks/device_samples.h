@@ -27,6 +27,7 @@ struct device_window {
     bool has_nvml;
     bool is_overlapped; /* by another one on the same device: neither tells what was whose */
     uint64_t opened;    /* windows of the device by then, this one included */
+    uint64_t number; /* of the thread's own */
     uint64_t tracked_bytes;
     uint64_t took_ns;    /* to open it */
     bool counts_as_cost; /* for device_samples_affordable(): contexts are few */
@@ -45,6 +46,9 @@ struct device_change {
 /* `asks_nvml`: worth the time that NVML takes. */
 void device_window_open(struct device_window *window, int device, bool asks_nvml);
 struct device_change device_window_close(struct device_window *window);
+/* The program has jumped out of the call around which the calling thread opened one: closes it, so that those
+ * opened later are not overlapped by it. What it would have told is not known. */
+void device_window_abandon(void);
 
 /* A device has so many more contexts (EVENT_CONTEXTS), or modules and libraries (EVENT_CODE), which took
  * `change`; `unmeasured` more changes are not in the sum of bytes. */

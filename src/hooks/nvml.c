@@ -80,39 +80,61 @@ static bool is_there(void)
     return state == FOUND && found_by == getpid();
 }
 
-/* Around everything that NVML does: it opens files, and a thread that is cancelled in it would leave them,
- * and its locks, behind. */
-struct inside {
-    int errno_before, cancel_state;
-};
+/* What a program that jumps away leaves behind. Volatile: a signal handler is where it jumps from. */
+static __thread struct {
+    volatile int opened; /* and not closed */
+    volatile bool is_inside;
+    int cancel_state; /* the program's own, while inside */
+} mine __attribute__((tls_model("initial-exec")));
 
-static struct inside enter(void)
+/* Around everything that NVML does: it opens files, and a thread that is cancelled in it would leave them,
+ * and its locks, behind. Returns errno, for leave(). */
+static int enter(void)
 {
-    struct inside inside = {.errno_before = errno};
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &inside.cancel_state);
-    return inside;
+    int errno_before = errno, cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    mine.cancel_state = cancel_state;
+    mine.is_inside = true;
+    return errno_before;
 }
 
-static void leave(const struct inside *inside)
+static void leave(int errno_before)
 {
-    pthread_setcancelstate(inside->cancel_state, NULL);
-    errno = inside->errno_before;
+    mine.is_inside = false;
+    pthread_setcancelstate(mine.cancel_state, NULL);
+    errno = errno_before;
 }
 
 bool nvml_open(void)
 {
-    struct inside inside = enter();
+    int errno_before = enter();
     /* Not attached: devices that this program does not use are left asleep. */
     bool open = is_there() && nvml.nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH) == NVML_SUCCESS;
-    leave(&inside);
+    mine.opened += open;
+    leave(errno_before);
     return open;
 }
 
+/* Nothing is open any more in a call that was taken for abandoned, and goes on all the same. */
 void nvml_close(void)
 {
-    struct inside inside = enter();
-    nvml.nvmlShutdown();
-    leave(&inside);
+    int errno_before = enter();
+    if (mine.opened > 0 && is_there()) {
+        mine.opened--;
+        nvml.nvmlShutdown();
+    }
+    leave(errno_before);
+}
+
+void nvml_abandon(void)
+{
+    if (mine.is_inside) {
+        atomic_store_explicit(&found, MISSING, memory_order_release);
+        mine.opened = 0;
+        leave(errno);
+    }
+    while (mine.opened > 0 && is_there())
+        nvml_close();
 }
 
 /* By its UUID, which tells parts of a divided device (MIG) too; "GPU-" or "MIG-" is not told by the driver.
@@ -181,12 +203,13 @@ bool nvml_ask(int device, struct nvml_figures *figures)
 {
     nvmlDevice_t handle;
     nvmlMemory_t memory;
-    struct inside inside = enter();
-    bool told = find_device(device, &handle) && nvml.nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS;
+    int errno_before = enter();
+    bool told = is_there() && find_device(device, &handle) &&
+                nvml.nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS;
     if (told) {
         *figures = (struct nvml_figures){.free_bytes = memory.free};
         figures->processes_known = ask_processes(handle, figures);
     }
-    leave(&inside);
+    leave(errno_before);
     return told;
 }

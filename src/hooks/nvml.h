@@ -23,6 +23,9 @@ struct nvml_figures {
 /* False: there is none. Then do not close. */
 bool nvml_open(void);
 void nvml_close(void);
+/* The program has jumped out of a call in which the calling thread opened it: closes it. Out of NVML itself,
+ * whose locks may stay taken for ever: it is not asked any more. */
+void nvml_abandon(void);
 /* By the driver's number of a device. False when NVML does not know it, or will not tell. */
 bool nvml_ask(int device, struct nvml_figures *figures);
 

@@ -158,6 +158,21 @@ def test_a_call_that_the_program_jumps_out_of_hides_no_later_one(gmt, compiled, 
     assert report["counters"]["dropped_events"] == 0
 
 
+@pytest.mark.parametrize("where, users, measured", [("driver", 0, (2, 200 << 20, "process")), ("nvml", 1, (2, 100 << 20, "part"))])
+def test_a_call_that_the_program_jumps_out_of_hides_no_later_figure(gmt, compiled, tmp_path, where, users, measured):
+    """Its window ends, and NVML is given back; NVML is not asked any more where the jump was out of that, and then the
+    first context's size is not known."""
+    driver = compiled("jumps_measured.c", "-DDRIVER", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+    (tmp_path / "libcuda.so.1").symlink_to(driver)
+    nvml = compiled("jumps_measured.c", "-DNVML", "-shared", "-fPIC", driver, "-lpthread")
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(nvml)
+    program = compiled("jumps_measured.c", driver)
+    done = gmt.run(program, where, env={**QUIET, "LD_LIBRARY_PATH": tmp_path}, timeout=60)
+    assert done.out.splitlines() == ["can be cancelled", f"nvml has {users} users"]
+    (row,) = done.report["memory_map"]
+    assert (row["contexts"], row["context_bytes"], row["context_basis"]) == measured
+
+
 @pytest.mark.parametrize("story, teardowns", [("reuse", 1), ("green", 3)])
 def test_the_last_release_of_a_primary_context_ends_what_was_in_it_then(gmt, compiled, tmp_path, story, teardowns):
     """Neither what another thread has in it anew by the time the call returns, nor anything before it is the last."""
