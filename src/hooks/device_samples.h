@@ -27,7 +27,7 @@ struct device_window {
     bool has_nvml;
     bool is_overlapped; /* by another one on the same device: neither tells what was whose */
     uint64_t opened;    /* windows of the device by then, this one included */
-    uint64_t number; /* of the thread's own */
+    uint64_t number;    /* of the thread's own */
     uint64_t tracked_bytes;
     uint64_t took_ns;    /* to open it */
     bool counts_as_cost; /* for device_samples_affordable(): contexts are few */
