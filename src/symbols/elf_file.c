@@ -19,7 +19,7 @@
 /* More than any real file has; bounds what a made-up header can cost. */
 #define SECTIONS_MAX      65536
 #define PROGRAM_PARTS_MAX 1024
-#define NOTES_MAX         64
+#define NOTES_MAX         256
 #define CHECKED_BYTES_MAX (UINT64_C(1) << 30)
 
 const char *elf_problem_text(enum elf_problem problem)
@@ -139,7 +139,9 @@ static uint64_t count_sections(const struct elf_file *file)
         return 0;
     if (count == 0 && elf_section_at(file, 0, &first))
         count = first.sh_size; /* more than fit the header's field */
-    return count < SECTIONS_MAX ? count : SECTIONS_MAX;
+    uint64_t room = file->header.e_shoff < file->size ? file->size - file->header.e_shoff : 0;
+    uint64_t most = room / sizeof(first) < SECTIONS_MAX ? room / sizeof(first) : SECTIONS_MAX;
+    return count < most ? count : most;
 }
 
 bool elf_section(const struct elf_file *file, uint32_t type, Elf64_Shdr *section)
@@ -206,16 +208,16 @@ bool elf_checksum_is(const struct elf_file *file, uint32_t checksum)
     return crc == checksum;
 }
 
-/* The build-id among the notes in [at, at + left) of the file. */
+/* The build-id among the notes in [at, at + left) of the file, of which `looks` may be looked at still. */
 static size_t build_id_in_notes(const struct elf_file *file, uint64_t at, uint64_t left, uint64_t alignment,
-                                uint8_t *id)
+                                uint8_t *id, int *looks)
 {
     Elf64_Nhdr note;
     char name[4];
     alignment = alignment == 8 ? 8 : 4;
     if (at > file->size || left > file->size - at)
         return 0;
-    for (int n = 0; n < NOTES_MAX && left >= sizeof(note); n++) {
+    for (; *looks > 0 && left >= sizeof(note); (*looks)--) {
         if (!elf_read(file, at, &note, sizeof(note)))
             return 0;
         uint64_t data = aligned(sizeof(note) + (uint64_t)note.n_namesz, alignment);
@@ -239,14 +241,16 @@ size_t elf_build_id(const struct elf_file *file, uint8_t id[BUILD_ID_MAX])
     Elf64_Phdr part;
     Elf64_Shdr section;
     size_t bytes = 0;
+    int looks = NOTES_MAX;
     bool has_parts = header->e_phentsize == sizeof(part) && header->e_phoff <= file->size;
     for (unsigned i = 0; bytes == 0 && has_parts && i < header->e_phnum && i < PROGRAM_PARTS_MAX; i++)
         if (elf_read(file, header->e_phoff + i * sizeof(part), &part, sizeof(part)) && part.p_type == PT_NOTE)
-            bytes = build_id_in_notes(file, part.p_offset, part.p_filesz, part.p_align, id);
+            bytes = build_id_in_notes(file, part.p_offset, part.p_filesz, part.p_align, id, &looks);
     /* Separate debug files may have no program headers, or some that describe the original. */
     for (uint64_t i = 0; bytes == 0 && i < sections; i++)
         if (elf_section_at(file, i, &section) && section.sh_type == SHT_NOTE)
-            bytes = build_id_in_notes(file, section.sh_offset, section.sh_size, section.sh_addralign, id);
+            bytes =
+                build_id_in_notes(file, section.sh_offset, section.sh_size, section.sh_addralign, id, &looks);
     return bytes;
 }
 

@@ -1,17 +1,22 @@
 # Fuzzing. Each tests/fuzz/TARGET.c drives one reader of untrusted bytes; tests/fuzz/corpus/TARGET holds inputs that
 # matter, among them each that ever found a mistake. `make test` runs the corpus through the targets; `make fuzz` looks
 # for more with libFuzzer (clang), FUZZ_SECONDS for each target, or FUZZ_RUNS executions each.
-FUZZ_TARGETS := recording saved_report suppressions settings python_lines call_frames elf_symbols
+FUZZ_TARGETS := recording saved_report suppressions settings python_lines call_frames elf_symbols \
+	debug_info exports
 FUZZ_SUPPORT := tests/fuzz/target.c
-FUZZ_TOOLS   := $(filter-out tools/gpumemtrace/main.c,$(wildcard tools/gpumemtrace/*.c))
+FUZZ_TOOLS   := $(filter-out tools/gpumemtrace/main.c,$(wildcard tools/gpumemtrace/*.c)) \
+	$(wildcard src/export/*.c src/report/page/page*.c)
 FUZZ_SECONDS ?= 60
 FUZZ_RUNS    ?= -1
 FUZZ_CC      ?= clang
 FUZZ_SAN     := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_FLAGS    = -max_total_time=$(FUZZ_SECONDS) -runs=$(FUZZ_RUNS) -max_len=4096 -timeout=20 -rss_limit_mb=2048
-FUZZ_LIBS    := -ldw -lelf -liberty -ljansson -lm -ldl -lpthread
+FUZZ_LIBS    := -ldw -lelf -liberty -ljansson -lprotobuf-c -lsqlite3 -lz -lm -ldl -lpthread
 CORPUS_PROGRAMS := $(FUZZ_TARGETS:%=$(BUILD)/corpus/%)
 FUZZ_PROGRAMS   := $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+
+$(BUILD)/test/src/export/pprof.o $(BUILD)/fuzz/objects/src/export/pprof.o: COMMON += -I$(BUILD)/generated
+$(BUILD)/test/src/export/pprof.o $(BUILD)/fuzz/objects/src/export/pprof.o: $(BUILD)/generated/profile.pb-c.h
 
 # The corpus, without a fuzzer and with any compiler.
 .PHONY: corpus corpus-programs fuzz fuzz-programs
@@ -24,7 +29,7 @@ corpus: corpus-programs
 	done; exit $$status
 
 # An archive, of which a target takes what it uses.
-$(BUILD)/corpus/libtools.a: $(call objects,test,$(FUZZ_TOOLS))
+$(BUILD)/corpus/libtools.a: $(call objects,test,$(FUZZ_TOOLS)) $(BUILD)/generated/profile.pb-c.o
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(AR) rcs $@ $^
@@ -40,7 +45,7 @@ $(BUILD)/fuzz/objects/%.o: %.c | $(BUILD)/needs
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(COMMON) -O1 -g $(FUZZ_SAN) -fsanitize=fuzzer-no-link -I. -MMD -MP -c $< -o $@
 
-$(BUILD)/fuzz/objects/libfuzzed.a: $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(FUZZ_SOURCES))
+$(BUILD)/fuzz/objects/libfuzzed.a: $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(FUZZ_SOURCES)) $(BUILD)/generated/profile.pb-c.o
 	@rm -f $@
 	$(AR) rcs $@ $^
 

@@ -3,7 +3,9 @@
 import json
 import pathlib
 import struct
+import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
@@ -25,6 +27,9 @@ def recordings():
     frame = odd.python("f\x9b31m\r", "/proc/kmsg", 2**31 - 1)
     odd.alloc(odd.site(odd.stack(frame), "api\0"), 2**60 - 1, 2**64 - 1)
     save("recording", "odd_names", bytes(odd.records))
+    save("exports", "example", bytes(w.example().records))
+    save("exports", "checkpoint", bytes(w.checkpointed().records))
+    save("exports", "odd_names", bytes(odd.records))
 
 
 def report():
@@ -91,5 +96,36 @@ def elf():
     save("elf_symbols", "one_function", header + b"".join(data for _, data in parts) + b"".join(sections))
 
 
-for make in (recordings, report, others, call_frames, elf):
+PROGRAM = """static inline int twice(int x) { return x + x; }
+namespace a {
+struct box { int kept; int grow(int by); };
+__attribute__((noinline)) int box::grow(int by)
+{
+    kept = twice(kept) + by;
+    return kept;
+}
+}
+extern "C" void _start()
+{
+    a::box one = {2};
+    one.grow(3);
+    __asm__ volatile("hlt");
+}
+"""
+
+
+def debug_info():
+    """A program of two functions and an inlined call with debug information in three versions, for x86-64."""
+    for version in (2, 4, 5):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.cc").write_text(PROGRAM)
+            subprocess.run(["g++", "-Os", f"-gdwarf-{version}", "-gno-record-gcc-switches", f"-ffile-prefix-map={folder}=/src",
+                            "-fno-asynchronous-unwind-tables", "-fno-exceptions", "-nostdlib", "-static", "-Wl,--build-id=none",
+                            "-Wl,-z,norelro", "-Wl,-z,noseparate-code", "-Wl,-N", "-w", "-o", "a", "a.cc"], cwd=folder, check=True,
+                           stderr=subprocess.DEVNULL)
+            subprocess.run(["objcopy", "-R", ".comment", "a"], cwd=folder, check=True)
+            save("debug_info", f"dwarf{version}", (pathlib.Path(folder) / "a").read_bytes())
+
+
+for make in (recordings, report, others, call_frames, elf, debug_info):
     make()

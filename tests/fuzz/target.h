@@ -19,8 +19,15 @@ struct fuzz_file {
 struct fuzz_file fuzz_file(const void *data, size_t size);
 void fuzz_file_close(struct fuzz_file *file);
 
+/* A recording: the bytes are a whole file when they begin like one. Otherwise they are its records, and get a
+ * good header, so that the fuzzer need not find that out. */
+struct fuzz_file fuzz_recording(const uint8_t *data, size_t size);
+
 /* What was written to a file of ours, with a NUL behind it; free() it. */
 char *fuzz_contents(int fd, size_t *size);
+
+/* Nothing in `size` bytes of text, which a NUL follows, may control a terminal. */
+void fuzz_require_harmless(const char *text, size_t size);
 
 /* Stops the process unless it holds, also where assert() is compiled out. */
 #define require(condition)                                                                                   \

@@ -39,11 +39,13 @@ static void write_spread(struct json *json, const char *key, const struct spread
     emit_close(json, '}');
 }
 
-static void write_rows(struct json *json, const char *key, const struct job_row *rows, size_t count)
+/* Of the rows from `first` up to `end`. */
+static void write_rows(struct json *json, const char *key, const struct job_row *rows, size_t first,
+                       size_t end)
 {
     emit_break(json);
     emit_open(json, key, '[');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = first; i < end; i++) {
         emit_break(json);
         emit_open(json, NULL, '{');
         if (rows[i].title) {
@@ -76,8 +78,8 @@ void merge_write_json(const struct merge *merge, struct output *out)
     for (uint32_t i = 0; i < job->member_count; i++)
         write_member(&json, job, i);
     emit_close(&json, ']');
-    write_rows(&json, "spaces", job->rows, job->space_count);
-    write_rows(&json, "sites", job->rows + job->space_count, job->row_count - job->space_count);
+    write_rows(&json, "spaces", job->rows, 0, job->space_count);
+    write_rows(&json, "sites", job->rows, job->space_count, job->row_count);
     emit_close(&json, '}');
     output_text(out, "\n");
 }
