@@ -30,14 +30,16 @@ run-tests:
 	$(MAKE) --no-print-directory e2e || status=1; \
 	exit $$status
 
-# What has threads in it, for SANITIZE=thread: of the end-to-end tests those whose name says so, but for those that end an
-# interpreter amid its threads, or need PyTorch or a browser.
+# What has threads in it, where `make test SANITIZE=thread` takes too long: the unit programs that make some, and of the
+# end-to-end tests those whose name says so, but for those that end an interpreter amid its threads, or need PyTorch or a
+# browser.
+THREADED_UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(shell grep -l pthread_create tests/unit/test_*.c)))
 .PHONY: test-threads
 test-threads:
 	@tools/deps.sh test
-	@+$(MAKE) --no-print-directory -s $(JOBS) all unit-programs
+	@+$(MAKE) --no-print-directory -s $(JOBS) all $(THREADED_UNITS)
 	@status=0; \
-	$(MAKE) --no-print-directory unit || status=1; \
+	$(TEST_ENV) tests/run_unit.sh $(THREADED_UNITS) || status=1; \
 	$(MAKE) --no-print-directory e2e \
 		E2E="tests/e2e -k 'thread and not (daemon or endings or capture_python or page or torch)'" || status=1; \
 	exit $$status

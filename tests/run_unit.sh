@@ -2,7 +2,7 @@
 # Runs cmocka programs one after the other: of each its name and cmocka's closing lines, and of one that fails
 # everything it said. Ends with status 1 when one failed.
 set -u
-limit=${UNIT_TIMEOUT:-300}
+limit=${UNIT_TIMEOUT:-$([ "${SANITIZE:-}" = thread ] && echo 900 || echo 300)}
 failed=()
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT

@@ -30,6 +30,14 @@ for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(ignored) == signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
 
+# What the thread sanitizer's runtime cannot do, for @pytest.mark.thread_sanitizer_cannot(…): all else runs under it.
+THREAD_SANITIZER_CANNOT = {
+    "end without main's thread": "its own thread in the background keeps a process alive whose main thread has ended",
+    "start a shell": "bash crashes where the runtime is preloaded",
+    "follow locks into a child": "it takes locks to be held that a child made anew",
+    "use libunwind": "libunwind frees a thread's cache when the runtime has forgotten the thread, so the library goes without",
+}
+
 RUNTIMES = {"address": ["libasan.so"], "thread": ["libtsan.so"]}
 
 
@@ -87,6 +95,7 @@ class Gpumemtrace:
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         # Interpreters, and programs under test, do leave memory behind; that is not what these tests look for.
         env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0:" + env.get("ASAN_OPTIONS", "")
+        env["TSAN_OPTIONS"] = "report_thread_leaks=0:" + env.get("TSAN_OPTIONS", "")
         if traced:
             env["LD_PRELOAD"] = PRELOAD
             env["GPUMEMTRACE_OUTPUT"] = str(output or self.folder / "gmt.%p")
@@ -197,7 +206,14 @@ def pytest_report_header():
     return f"build products: {BUILD}{', sanitizer: ' + SANITIZE if SANITIZE else ''}"
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "thread_sanitizer_cannot(what): not under SANITIZE=thread")
+
+
 def pytest_collection_modifyitems(items):
+    for item in items:
+        for mark in item.iter_markers("thread_sanitizer_cannot"):
+            item.add_marker(pytest.mark.skipif(SANITIZE == "thread", reason=THREAD_SANITIZER_CANNOT[mark.args[0]]))
     if not shutil.which("readelf"):
         raise pytest.UsageError("readelf is missing: install binutils")
     for path in (LIBRARY, TOOL, SIMGPU / "libcuda.so.1"):

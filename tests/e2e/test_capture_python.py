@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PROGRAMS, ROOT, SANITIZE, TIMEOUT
+from conftest import PROGRAMS, ROOT, TIMEOUT
 
 SOURCES = [*sorted((ROOT / "src" / "capture").glob("*.c")), ROOT / "src" / "base" / "arena.c"]
 FLAGS = ["-std=gnu11", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", "-fPIC", "-shared", "-fvisibility=hidden",
@@ -227,7 +227,7 @@ def test_program_that_calls_or_drops_its_exit_functions_keeps_its_stacks(gmt, in
     assert all(count >= 3 for count in python_frames(done.report)), python_frames(done.report)
 
 
-@pytest.mark.skipif(SANITIZE == "thread", reason="the sanitizer takes locks to be held that a child made anew")
+@pytest.mark.thread_sanitizer_cannot("follow locks into a child")
 def test_forked_child_ends_as_its_parent_does(gmt, interpreter):
     """What CUDA refuses there is recorded with a stack too."""
     done = gmt.python("""

@@ -1,6 +1,7 @@
 """The demo: its report names the one buffer that is kept, by file and line, near the top."""
 import subprocess
 
+import pytest
 from conftest import BUILD, ROOT
 
 
@@ -10,6 +11,7 @@ def line_of(text):
     return number
 
 
+@pytest.mark.thread_sanitizer_cannot("start a shell")
 def test_demo_report_names_the_buffer_that_is_kept(gmt):
     # A build folder of its own, so that tests do not write where a person looks.
     build = gmt.folder / "build"

@@ -134,6 +134,7 @@ def test_pattern_with_an_unknown_letter_is_named_and_the_default_used(gmt):
     assert {path.suffix for path in folder.glob("gpumemtrace.*")} == {".gmt", ".txt", ".json"}
 
 
+@pytest.mark.thread_sanitizer_cannot("use libunwind")
 def test_missing_libunwind_is_said_once_and_python_frames_remain(gmt):
     shadow = gmt.folder / "shadow"
     shadow.mkdir()

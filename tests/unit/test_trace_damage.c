@@ -10,7 +10,11 @@
 #include "scratch.h"
 
 /* Far more than any answer takes; SIGALRM ends a reader that does not come back. */
+#ifdef __SANITIZE_THREAD__
+#define PATIENCE_S 600
+#else
 #define PATIENCE_S 60
+#endif
 
 static struct raw_file file;
 static const char *path;
