@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SIMGPU
+from conftest import SIMGPU, TIMEOUT, TOOL
 
 MIB = 1 << 20
 
@@ -43,6 +43,51 @@ def test_forked_children_write_their_own_files(gmt):
     assert recorded[parent]["leaks"]["live_bytes"] == 10 * MIB
     assert recorded[parent]["counters"]["allocs"] == 1
     assert by_pid(done)[parent]["leaks"]["live_bytes"] == 10 * MIB
+
+
+# Inside a namespace of processes of its own: one that holds memory is killed, and the next one gets its number.
+SAME_NUMBER = """
+import json, os, signal, subprocess, sys
+tool, program, folder, env = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+
+def start(megabytes):
+    process = subprocess.Popen([sys.executable, program, str(megabytes)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"held\\n"
+    return process
+
+def end_of(name):
+    report = json.loads(subprocess.check_output([tool, "report", "--json", os.path.join(folder, name)]))
+    return [report["process"]["pid"], report["process"]["end"], report["leaks"]["live_bytes"] >> 20]
+
+killed = start(3)
+(first,) = os.listdir(folder)
+killed.send_signal(signal.SIGKILL)
+killed.wait()
+with open("/proc/sys/kernel/ns_last_pid", "w") as last:
+    last.write(str(killed.pid - 1))
+running = start(5)
+(second,) = set(os.listdir(folder)) - {first}
+print(json.dumps([[killed.pid, end_of(first)], [running.pid, end_of(second)]]))
+running.kill()
+"""
+
+
+def test_a_process_that_gets_the_number_of_a_killed_one_is_told_from_it(gmt):
+    """Each has a recording of its own, and the killed one's does not pass for that of a running process."""
+    space = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*space, "sh", "-c", "echo 100 >/proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
+        pytest.skip("processes cannot be numbered here: needs root")
+    driver, program, folder = gmt.folder / "driver.py", gmt.folder / "program.py", gmt.new_folder()
+    driver.write_text(SAME_NUMBER)
+    program.write_text("import sys\nimport cuda\ncuda.init()\ncuda.allocate(int(sys.argv[1]) << 20)\n"
+                       "print('held', flush=True)\nsys.stdin.read()\n")
+    env = gmt.environment(folder / "gmt.%p", GPUMEMTRACE_REPORT="none")
+    done = subprocess.run([*space, sys.executable, driver, TOOL, program, folder, json.dumps(env)], capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    killed, running = json.loads(done.stdout)
+    assert killed[0] == running[0]
+    assert killed[1] == [killed[0], "killed", 3] and running[1] == [running[0], "running", 5]
 
 
 def test_a_child_forked_after_first_use_leaves_the_parents_recording_alone(gmt):
