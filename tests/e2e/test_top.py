@@ -165,12 +165,12 @@ def test_changes_are_rates_and_the_stream_ends_with_the_process(gmt, steps):
 
 def test_a_recording_that_is_kept_short_can_be_followed(gmt):
     """Its halves are overwritten again and again while it is being read; at the end all figures are the report's."""
-    steps = Steps(gmt, GPUMEMTRACE_MAX_TRACE="256K")
+    steps = Steps(gmt, GPUMEMTRACE_MAX_TRACE="2M")
     steps.do("keep", MIB)
     top = stream(gmt, steps.recording)
     json.loads(top.stdout.readline())
     for _ in range(60):
-        steps.do("churn", 1000)
+        steps.do("churn", 4000)
         steps.do("keep", 4096)
     steps.end()
     *_, last = top.stdout
@@ -179,7 +179,7 @@ def test_a_recording_that_is_kept_short_can_be_followed(gmt):
     report = gmt.rendered(steps.recording)
     (expected,) = report["spaces"]
     one = space(json.loads(last))
-    assert report["counters"]["events"] > 100000
+    assert report["counters"]["events"] > 400000 and steps.recording.stat().st_size <= 2 * MIB
     for key in ("live_bytes", "peak_bytes", "allocs", "frees"):
         assert one[key] == expected[key]
 
@@ -191,7 +191,8 @@ def test_killed_and_finished_processes_are_told(gmt, steps):
     steps.process.wait(TIMEOUT)
     document = look(gmt, recording)
     assert document["processes"][0]["end"] == "killed" and space(document)["live_bytes"] == MIB
-    assert "(killed)" in gmt.tool("top", "--once", recording).stdout
+    text = gmt.tool("top", "--once", recording).stdout
+    assert "(killed)" in text and f"{steps.process.pid}  steps.py " in text
 
 
 @pytest.mark.parametrize("key, first", [("live", "big"), ("allocs", "often"), ("peak", "high")])

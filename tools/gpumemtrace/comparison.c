@@ -62,6 +62,7 @@ static void add(struct saved_figures *sum, const struct saved_figures *figures)
     FIGURES(ADD)
 #undef ADD
     add_figure(&sum->growth_per_second, figures->growth_per_second);
+    add_figure(&sum->own_peak_bytes, figures->own_peak_bytes);
     if (figures->last_time_ns > sum->last_time_ns)
         sum->last_time_ns = figures->last_time_ns;
 }

@@ -66,9 +66,12 @@ static void say_places(const struct diff *diff, struct output *out)
     const size_t *counts = comparison->counts;
     size_t changed = counts[CHANGE_CHANGED] + counts[CHANGE_NEW] + counts[CHANGE_GONE], listed = 0;
     struct words words = {0};
-    words_count(&words, changed, "place");
-    words_add(&words, " changed, %zu of them new and %zu gone; %zu as before", counts[CHANGE_NEW],
-              counts[CHANGE_GONE], counts[CHANGE_NONE]);
+    if (changed > 0)
+        words_count(&words, changed, "place");
+    words_add(&words, "%s changed", changed > 0 ? "" : "no place");
+    if (counts[CHANGE_NEW] + counts[CHANGE_GONE] > 0)
+        words_add(&words, ", %zu of them new and %zu gone", counts[CHANGE_NEW], counts[CHANGE_GONE]);
+    words_add(&words, "; %zu as before", counts[CHANGE_NONE]);
     words_end_line(&words, out);
     for (size_t i = 0; i < comparison->place_count; i++) {
         const struct compared *place = &comparison->places[i];

@@ -144,7 +144,7 @@ bool diff_add_length(struct words *words, const struct run_length *length, const
         words_add(words, "(%llu → %llu steps): %s per step", before, after, what_is_compared);
         break;
     case LENGTH_PHASE:
-        words_add(words, "(phase %s: %llu → %llu times): %s per time", length->phase, before, after,
+        words_add(words, "(phase %s: %llu → %llu times): %s by that", length->phase, before, after,
                   what_is_compared);
         break;
     case LENGTH_CALLS:

@@ -147,8 +147,15 @@ struct saved_figures run_length_expect(const struct run_length *length, const st
     expected.frees = expect_count(length->ratio, before->frees, after->frees);
     expected.allocated_bytes = expect_bytes(before->allocated_bytes, before->allocs, after->allocated_bytes,
                                             after->allocs, expected.allocs);
-    if (!keeps(before) || !keeps(after))
+    if (!keeps(before) || !keeps(after)) {
+        /* Whether it was at work just when the peak came says nothing: that is another moment of a longer
+         * run. */
+        if (before->own_peak_bytes > 0 && before->own_peak_bytes == after->own_peak_bytes) {
+            expected.peak_blocks = after->peak_blocks;
+            expected.peak_bytes = after->peak_bytes;
+        }
         return expected;
+    }
     expected.live_blocks = expect_count(length->ratio, before->live_blocks, after->live_blocks);
     expected.live_bytes = expect_bytes(before->live_bytes, before->live_blocks, after->live_bytes,
                                        after->live_blocks, expected.live_blocks);

@@ -167,6 +167,7 @@ static bool read_site(struct reading *reading, json_t *object, struct saved_site
            get_count(reading, object, "blocks_at_peak", &site->figures.peak_blocks) &&
            get_optional_count(reading, object, "first_time_ns", &site->first_time_ns) &&
            get_optional_count(reading, object, "last_time_ns", &site->figures.last_time_ns) &&
+           get_optional_count(reading, object, "peak_bytes", &site->figures.own_peak_bytes) &&
            read_frames(reading, object, site);
 }
 

@@ -29,6 +29,7 @@ struct saved_figures {
     uint64_t adding_bytes; /* of the first site of a line that was added to all through the run: its leaked
                               bytes */
     uint64_t growth_per_second; /* of a site that grows: bytes */
+    uint64_t own_peak_bytes;    /* of a site: the most that it ever held; 0: unknown */
     uint64_t last_time_ns;      /* of a site: of its last allocation; 0: none, or unknown */
 };
 

@@ -1,5 +1,6 @@
 /* The rows of top, and the plain output where there is no terminal. */
 #include <stdio.h>
+#include <string.h>
 
 #include "top.h"
 
@@ -67,9 +68,13 @@ static void add_rate(struct words *words, double bytes_per_second)
     words_add(words, "/s");
 }
 
+/* Of an interpreter, its script: all that run on one machine would have one name otherwise. */
 static const char *program_of(const struct process_info *process, char text[16])
 {
-    snprintf(text, 16, "%s", process->exe && process->exe[0] ? base_name(process->exe) : "?");
+    const char *name = process->exe && process->exe[0] ? base_name(process->exe) : "?";
+    bool is_script = strncmp(name, "python", strlen("python")) == 0 && process->argument_count > 1 &&
+                     process->arguments[1][0] && process->arguments[1][0] != '-';
+    snprintf(text, 16, "%s", is_script ? base_name(process->arguments[1]) : name);
     return text;
 }
 
