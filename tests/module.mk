@@ -51,7 +51,7 @@ unit-programs: $(UNIT_PROGRAMS)
 unit: all unit-programs
 	@$(TEST_ENV) tests/run_unit.sh $(if $(UNIT),$(BUILD)/tests/$(UNIT),$(UNIT_PROGRAMS))
 
-# E2E=arguments for pytest: make e2e E2E='tests/e2e/test_cli.py -k diff'
+# E2E=arguments for pytest: make e2e E2E='tests/e2e/test_cli_diff.py -k device'
 e2e: all
 	@$(TEST_ENV) $(PYTEST) $(or $(E2E),tests/e2e)
 

@@ -62,7 +62,6 @@ static bool drain(int fd, char *text, size_t bytes)
 /* The environment with one more variable. NULL when there is no memory; free() it. */
 static char **extend_environment(char *assignment)
 {
-    extern char **environ;
     size_t count = 0, kept = 0, name = strcspn(assignment, "=") + 1;
     while (environ[count])
         count++;
@@ -77,7 +76,6 @@ static char **extend_environment(char *assignment)
 
 int doctor_capture(char *const argv[], const char *variable, const char *value, char *text, size_t bytes)
 {
-    extern char **environ;
     posix_spawn_file_actions_t actions;
     int pipes[2], status = -1;
     pid_t child;

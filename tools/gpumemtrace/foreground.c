@@ -64,7 +64,6 @@ static int wait_and_pass_signals(pid_t child, bool follow, const sigset_t *handl
 
 int foreground_run(char *const argv[], bool follow, int *wait_status)
 {
-    extern char **environ;
     posix_spawnattr_t attributes;
     sigset_t handled, before;
     pid_t child;

@@ -35,7 +35,7 @@ struct part {
 struct spread {
     uint64_t total, low, median, high;
     uint32_t low_member, high_member;
-    /* One member, or a few, that are unlike all others: job_find_odd(). */
+    /* One member, or a few, that are unlike all others (job_spread.c). */
     size_t odd_count;
     uint32_t odd_member; /* the one furthest from the median */
 };
