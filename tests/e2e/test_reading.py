@@ -35,6 +35,8 @@ TRIES = 5
 @pytest.mark.parametrize("program", sorted({program for program, _, _ in EXAMPLES}))
 def test_examples_are_what_the_program_prints(gmt, program, tmp_path):
     examples = [(words, text) for name, words, text in EXAMPLES if name == program]
+    if sys.version_info >= (3, 12) and any("comp>" in text for _, text in examples):
+        pytest.skip("the page's lines name comprehensions, which are no functions of their own since Python 3.12")
     asks_for_growth = any("RATE" in line for _, text in examples for line in plain(text))
     for _ in range(TRIES):
         done = gmt.run(sys.executable, ROOT / program, env={

@@ -7,7 +7,7 @@ OBJCOPY   ?= objcopy
 
 SIM_SOURCES := $(sort $(wildcard tools/simgpu/*.c))
 SIM_OBJECTS := $(call objects,sim,$(SIM_SOURCES))
-SIM_CFLAGS  := -Itools/simgpu -fsemantic-interposition
+SIM_CFLAGS  := -include tools/simgpu/old_numbers.h -Itools/simgpu -fsemantic-interposition
 
 RUNTIME_SOURCES  := $(sort $(wildcard tools/simgpu/runtime/*.c))
 RUNTIME_VERSIONS := 12 13
