@@ -47,6 +47,7 @@ include tools/gpumemtrace/module.mk
 include tools/simgpu/module.mk
 include tools/demo/module.mk
 include tests/module.mk
+include tests/aarch64/module.mk
 include tests/fuzz/module.mk
 include tests/bench/module.mk
 include tools/install.mk

@@ -63,6 +63,9 @@ ci     zsh             command zsh
 ci     fish            command fish
 ci     musl-tools      command musl-gcc
 ci     pkg-config      command pkg-config
+aarch64  gcc-aarch64-linux-gnu  command aarch64-linux-gnu-gcc
+aarch64  g++-aarch64-linux-gnu  command aarch64-linux-gnu-g++
+aarch64  qemu-user       command qemu-aarch64
 ROWS
 }
 
@@ -75,7 +78,8 @@ lint) groups=" build lint " ;;
 # Its tests of the page are left out where no Chromium is; Ubuntu has it as a snap only.
 page) groups=" build test page " ;;
 # ci: readers of what we write, for tests that are skipped without them
-ci) groups=" build demo test page lint ci " ;;
+ci) groups=" build demo test page lint ci aarch64 " ;;
+aarch64) groups=" build test aarch64 " ;;
 *) usage ;;
 esac
 

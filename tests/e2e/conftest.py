@@ -2,10 +2,14 @@
 
 The build products are found by GPUMEMTRACE_BUILD (default: build/ of this tree). Under a sanitizer (SANITIZE=address
 or thread, as in the Makefile) its runtime is preloaded before the library.
+
+Products for another processor are run by an emulator: GPUMEMTRACE_EMULATOR (the words before a program),
+GPUMEMTRACE_PYTHON (an interpreter for it) and GPUMEMTRACE_TOOL (the command-line tool of this machine).
 """
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,7 +24,9 @@ SANITIZE = os.environ.get("SANITIZE", "")
 CC = os.environ.get("CC") or "cc"
 PROGRAMS = ROOT / "tests" / "programs"
 LIBRARY = BUILD / "libgpumemtrace.so"
-TOOL = BUILD / "gpumemtrace"
+TOOL = pathlib.Path(os.environ.get("GPUMEMTRACE_TOOL") or BUILD / "gpumemtrace")
+EMULATOR = shlex.split(os.environ.get("GPUMEMTRACE_EMULATOR", ""))
+INTERPRETER = os.environ.get("GPUMEMTRACE_PYTHON") or sys.executable
 SIMGPU = BUILD / "simgpu"
 TIMEOUT = 120 if not SANITIZE else 400
 
@@ -49,6 +55,15 @@ def preload():
 
 
 PRELOAD = preload()
+
+
+def emulated(command, env):
+    """The words that run `command`, and their environment: what the dynamic linker reads is for the program alone."""
+    if not EMULATOR:
+        return command, env
+    names = [name for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if name in env]
+    theirs = [word for name in names for word in ("-E", f"{name}={env[name]}")]
+    return [*EMULATOR, *theirs, *command], {name: value for name, value in env.items() if name not in names}
 
 
 class Run:
@@ -115,14 +130,14 @@ class Gpumemtrace:
     def run(self, *command, env=None, traced=True, status=0, timeout=TIMEOUT, **options):
         """Runs `command`, and fails unless it ends with `status` (None: any). `env`: variables to set; None unsets."""
         folder = self.new_folder()
-        done = subprocess.run([str(word) for word in command],
-                              env=self.environment(folder / "gmt.%p", traced, **(env or {})),
-                              capture_output=True, text=True, errors="replace", timeout=timeout, **options)
+        words, whole = emulated([str(word) for word in command],
+                                self.environment(folder / "gmt.%p", traced, **(env or {})))
+        done = subprocess.run(words, env=whole, capture_output=True, text=True, errors="replace", timeout=timeout, **options)
         assert status is None or done.returncode == status, \
             f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         return Run(done, folder)
 
-    def python(self, source, *arguments, interpreter=sys.executable, **options):
+    def python(self, source, *arguments, interpreter=INTERPRETER, **options):
         """Runs Python source text as a script of its own, `program.py`."""
         script = self.folder / f"source{self.count + 1}" / "program.py"
         script.parent.mkdir(exist_ok=True)
