@@ -59,13 +59,16 @@ e2e: all
 # random calls with and without the library; 1,000 random programs against the stand-in allocator's own figures; a
 # recording of 100 million events that stays under 64 MiB; 1,000 programs killed at any moment, 2,000 in a checkpoint;
 # a failure of each single call that the library makes; 200 ends of each Python amid threads that allocate;
-# 64 threads at work for ten minutes.
-.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page
-soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page
+# 64 threads at work for ten minutes; 50,000 damaged recordings and reports.
+.PHONY: soak soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page soak-hostile
+soak: soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page soak-hostile
 
-soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page: soak-build
+soak-books soak-fragmentation soak-bounded soak-kills soak-faults soak-shutdowns soak-threads soak-page soak-hostile: soak-build
 soak-threads:
 	@$(TEST_ENV) THREAD_SECONDS=300 $(PYTEST) -s tests/e2e/test_threads.py
+soak-hostile:
+	@$(TEST_ENV) HOSTILE_ROUNDS=10000 $(PYTEST) tests/e2e/test_hostile.py tests/e2e/test_hostile_outputs.py \
+		-k 'damaged or changed'
 soak-page:
 	@$(TEST_ENV) PAGE_EVENTS=10000000 $(PYTEST) -s tests/e2e/test_page.py -k long_recordings
 soak-books:

@@ -64,7 +64,11 @@ static void forget_abandoned(const struct call *call)
         flush(hook_symbols[calls.runtime].bare, false);
     device_window_abandon();
     calls.driver_depth = calls.runtime_depth = 0;
-    hook_leave();
+    /* Below it on the stack a signal handler may be calling, and the other one go on. */
+    if (call->frame >= calls.outermost)
+        hook_abandon();
+    else
+        hook_leave();
 }
 
 /* Before a depth is raised. */

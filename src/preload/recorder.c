@@ -38,6 +38,12 @@ void hook_leave(void)
     thread_state.depth--;
 }
 
+void hook_abandon(void)
+{
+    preload_abandon();
+    hook_leave();
+}
+
 /* Before the first use of the settings; false where they say to do nothing. Tests have no start. */
 static bool has_started(void)
 {

@@ -33,6 +33,8 @@ struct allocation {
  * brackets its real call; hook_enter() tells whether this is the outermost and we are recording. */
 bool hook_enter(void);
 void hook_leave(void);
+/* In the place of hook_leave(), when it turns out that the program has jumped out of the call. */
+void hook_abandon(void);
 
 /* Whether anything has been recorded in this process; what is recorded first makes its files. */
 bool recorder_has_begun(void);

@@ -2,6 +2,7 @@
 #include "preload/state.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@
 
 struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Under the lock: a thread jumped away in the middle of it, and what it left is half done. */
+static bool given_up;
+
 __thread struct thread_state thread_state __attribute__((tls_model("initial-exec")));
 
 bool preload_lock(void)
@@ -23,7 +27,10 @@ bool preload_lock(void)
     thread_state.locked = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &thread_state.cancel_state);
     pthread_mutex_lock(&preload.lock);
-    return true;
+    if (!given_up)
+        return true;
+    preload_unlock();
+    return false;
 }
 
 void preload_unlock(void)
@@ -31,6 +38,19 @@ void preload_unlock(void)
     pthread_mutex_unlock(&preload.lock);
     thread_state.locked = false;
     pthread_setcancelstate(thread_state.cancel_state, NULL);
+}
+
+void preload_abandon(void)
+{
+    stack_t stack;
+    bool in_handler = sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
+    if (in_handler || !thread_state.locked)
+        return;
+    given_up = true;
+    atomic_store(&preload.phase, PHASE_OFF);
+    preload_unlock();
+    preload_say("gpumemtrace: the program jumped out of the middle of our own work; nothing is recorded from "
+                "here on, and gpumemtrace report makes the report of what was\n");
 }
 
 uint64_t preload_now_ns(void)

@@ -102,9 +102,14 @@ extern __thread struct thread_state thread_state __attribute__((tls_model("initi
  * allocation, whichever comes first. */
 void preload_start(void) __attribute__((weak));
 
-/* False when this thread holds the lock already (a signal handler in the middle of our work). */
+/* False when this thread holds the lock already (a signal handler in the middle of our work), and for ever
+ * after preload_abandon(). */
 bool preload_lock(void);
 void preload_unlock(void);
+/* The program has jumped out of a hooked call of this thread's. Where that held the lock, the books are half
+ * written: the recording ends, and nobody waits for the lock. Not from a handler on a stack of its own, to
+ * whose end the call may go on. */
+void preload_abandon(void);
 
 /* Time since the recording began. */
 uint64_t preload_now_ns(void);

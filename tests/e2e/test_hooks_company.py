@@ -167,11 +167,22 @@ def test_a_call_that_the_program_jumps_out_of_hides_no_later_figure(gmt, compile
     (tmp_path / "libcuda.so.1").symlink_to(driver)
     nvml = compiled("jumps_measured.c", "-DNVML", "-shared", "-fPIC", driver, "-lpthread")
     (tmp_path / "libnvidia-ml.so.1").symlink_to(nvml)
-    program = compiled("jumps_measured.c", driver)
+    program = compiled("jumps_measured.c", driver, "-lpthread")
     done = gmt.run(program, where, env={**QUIET, "LD_LIBRARY_PATH": tmp_path}, timeout=60)
     assert done.out.splitlines() == ["can be cancelled", f"nvml has {users} users"]
     (row,) = done.report["memory_map"]
     assert (row["contexts"], row["context_bytes"], row["context_basis"]) == measured
+
+
+def test_a_jump_out_of_our_own_work_ends_the_recording_and_stops_nobody(gmt, compiled, tmp_path):
+    """Its lock is given back: another thread's call goes through, and the thread can be cancelled again."""
+    driver = compiled("jumps_measured.c", "-DDRIVER", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+    (tmp_path / "libcuda.so.1").symlink_to(driver)
+    # Its open() is called by a sanitizer's runtime that cannot serve instrumented code yet.
+    program = compiled("jumps_measured.c", driver, "-lpthread", "-rdynamic", "-fno-sanitize=thread")
+    done = gmt.run(program, "open", env={**QUIET, "LD_LIBRARY_PATH": tmp_path, "GPUMEMTRACE_NVML": "0"}, timeout=60)
+    assert done.out == "can be cancelled\n"
+    assert done.err.count("jumped out of the middle of our own work") == 1 and done.recordings == []
 
 
 @pytest.mark.parametrize("story, teardowns", [("reuse", 1), ("green", 3)])

@@ -1,12 +1,14 @@
 /*
  * A program that jumps out of the making of a context from a signal handler, and then makes another one and
  * allocates: what the second takes can be measured, once the first is over. The argument says where the
- * signal arrives: in the "driver", or in "nvml", which holds its lock then. It prints whether the thread can
- * be cancelled as before, and at the end how often NVML is still in use.
+ * signal arrives: in the "driver", in "nvml", which holds its lock then, or, by "open", where the library
+ * makes its recording. It prints whether the thread can be cancelled as before, and at the end how often NVML
+ * is still in use.
  *
  * With -DDRIVER it is a driver of one device of 1 GiB, on which a context takes 100 MiB, and with -DNVML the
  * NVML of that device.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MIB     (1ull << 20)
@@ -165,6 +168,24 @@ __attribute__((destructor)) static void tell(void)
 #else
 
 static sigjmp_buf back;
+static int jumps_in_open;
+
+/* The library's, too. */
+int open(const char *path, int flags, ...)
+{
+    if (jumps_in_open && (flags & O_EXCL)) {
+        jumps_in_open = 0;
+        raise(SIGUSR1);
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+}
+
+static void *allocate(void *unused)
+{
+    address block;
+    (void)unused;
+    return cuMemAlloc_v2(&block, MIB) == 0 ? NULL : &back;
+}
 
 static void jump(int signal)
 {
@@ -179,10 +200,16 @@ int main(int count, char **arguments)
     address block;
     int state;
     int in_nvml = count > 1 && strcmp(arguments[1], "nvml") == 0;
+    int in_open = count > 1 && strcmp(arguments[1], "open") == 0;
+    pthread_t thread;
+    void *failed;
     sigaction(SIGUSR1, &on_jump, NULL);
     cuInit(0);
     if (sigsetjmp(back, 1) == 0) {
         jumps_in_nvml = in_nvml;
+        jumps_in_open = in_open;
+        if (in_open)
+            allocate(NULL);
         cuCtxCreate_v2(&context, in_nvml ? 0 : JUMP, 0);
         return 1;
     }
@@ -190,6 +217,8 @@ int main(int count, char **arguments)
     for (int i = 0; i < 2; i++)
         if (cuCtxCreate_v2(&context, 0, 0) != 0 || cuMemAlloc_v2(&block, 10 * MIB) != 0)
             return 1;
+    if (pthread_create(&thread, NULL, allocate, NULL) != 0 || pthread_join(thread, &failed) != 0 || failed)
+        return 1;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
     printf("%s\n", state == PTHREAD_CANCEL_ENABLE ? "can be cancelled" : "cannot be cancelled");
     fflush(stdout);
