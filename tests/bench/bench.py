@@ -14,7 +14,7 @@ import wholes
 from running import Bench
 
 SECTIONS = {section.__name__: section for section in (
-    calls.events, calls.parts, calls.peers, wholes.start, wholes.end, wholes.memory, wholes.replay)}
+    calls.events, calls.threads, calls.parts, calls.peers, wholes.start, wholes.end, wholes.memory, wholes.replay)}
 
 
 def main(build, wanted):

@@ -48,16 +48,32 @@ def events(bench: Bench):
 
 
 def judge_events(bench):
-    alone, crowd = bench.known[THREADS[0]], bench.known[THREADS[-1]]
-    must = bench.table.must
-    must("a repeated stack, 30 native frames: an allocation", alone["30 native"].added(alone["bare"], "alloc").value,
-         250, "ns")
-    must(f"{MIXED}, {THREADS[-1]} threads against 1: events a second",
-         crowd[MIXED].per_second.value / alone[MIXED].per_second.value, 1.8, "x", at_least=True)
-    must("… for as much of the processors as the threads were given",
-         2 * crowd[MIXED].per_processor.value / alone[MIXED].per_processor.value, 1.8, "x", at_least=True)
-    must(f"{MIXED}, {THREADS[-1]} threads: what an allocation waits for, median",
-         crowd[MIXED].latency.value - alone[MIXED].latency.value, 1000, "ns")
+    alone = bench.known[THREADS[0]]
+    bench.table.must("a repeated stack, 30 native frames: an event", alone["30 native"].added(alone["bare"]).value, 250,
+                     "ns")
+
+
+def threads(bench: Bench):
+    """What threads do at once, before all other programs where that is allowed, on a driver that takes no lock."""
+    kind = "alone" if os.geteuid() == 0 else "cuda"
+    names = {None: "the driver alone", "native": "30 native", "mixed": MIXED}
+    ways = {(stacks, count): bench.events(stacks, 30, 20 if stacks == "mixed" else 0, count, kind, driver="bench/driver")
+            for stacks in names for count in THREADS}
+    ways.update({("simgpu", count): bench.events(None, 30, 0, count, kind) for count in THREADS})
+    results = {way: Events(turns) for way, turns in take_turns(ways).items()}
+    bench.table.section("What threads do at once, events a second by the clock on the wall",
+                        *(f"{count} thread{'s' * (count > 1)}" for count in THREADS),
+                        *(f"{count} / {THREADS[0]}" for count in THREADS[1:]),
+                        *(f"ns, {count} thread{'s' * (count > 1)}" for count in THREADS))
+    for stacks, name in {**names, "simgpu": "the simulated GPU alone"}.items():
+        rates = [results[stacks, count].per_second for count in THREADS]
+        bench.table.row(name, *rates, *(rate.value / rates[0].value for rate in rates[1:]),
+                        *(results[stacks, count].latency for count in THREADS))
+    most, one = results["mixed", THREADS[-1]], results["mixed", 1]
+    bench.table.must(f"{MIXED}, {THREADS[-1]} threads against 1: events a second",
+                     most.per_second.value / one.per_second.value, 1.8, "x", at_least=True)
+    bench.table.must(f"{MIXED}, {THREADS[-1]} threads: what an allocation waits for, median",
+                     max(results["mixed", count].latency.value for count in THREADS[1:]) - one.latency.value, 1000, "ns")
 
 
 PARTS = {"take": "the whole stack, as captured", "unwind": "unw_backtrace", "backtrace": "backtrace() of libc",

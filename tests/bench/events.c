@@ -22,10 +22,10 @@
 typedef unsigned long long address;
 
 struct result {
-    double alloc_ns, free_ns; /* a call, of the thread's processor time: the median of all rounds */
-    double per_second;        /* calls of this thread, by the clock on the wall, while all threads run */
-    double share;             /* of a processor that the thread had meanwhile */
-    double latency_ns;        /* an allocation timed by itself, while all threads run: the median */
+    double alloc_ns, free_ns;          /* a call, of the thread's processor time: the median of all rounds */
+    double events;                     /* calls of this thread while all run, */
+    double began_ns, ended_ns, ran_ns; /* by the clock on the wall, and of processor time */
+    double latency_ns;                 /* an allocation timed by itself, while all threads run: the median */
 };
 
 struct job {
@@ -36,6 +36,8 @@ struct job {
 
 static int (*allocate)(address *, size_t);
 static int (*release)(address);
+static int (*use_context)(void *);
+static void *context;
 
 static int allocate_plainly(address *block, size_t bytes)
 {
@@ -97,8 +99,10 @@ static void time_throughput(struct result *result, address *blocks)
         events += 2 * BLOCKS;
         end = now_ns(CLOCK_MONOTONIC);
     } while (end - start < WINDOW_NS);
-    result->per_second = (double)events * 1e9 / (double)(end - start);
-    result->share = (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - ran) / (double)(end - start);
+    result->events = (double)events;
+    result->began_ns = (double)start;
+    result->ended_ns = (double)end;
+    result->ran_ns = (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - ran);
 }
 
 static void time_latency(struct result *result, address *blocks)
@@ -128,15 +132,23 @@ static void measure(void *arg)
     }
 }
 
-/* Uses malloc, or the CUDA driver. 0, or -1 when there is no driver. */
+/* Uses malloc, or the CUDA driver that the loader finds. 0, or -1 when there is no driver. */
 int events_use(bool plain)
 {
-    void *driver = plain ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
-    if (!plain && driver == NULL)
+    if (plain) {
+        allocate = allocate_plainly;
+        release = release_plainly;
+        return 0;
+    }
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (driver == NULL)
         return -1;
-    allocate = plain ? allocate_plainly : (int (*)(address *, size_t))dlsym(driver, "cuMemAlloc_v2");
-    release = plain ? release_plainly : (int (*)(address))dlsym(driver, "cuMemFree_v2");
-    return 0;
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
+    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    use_context = (int (*)(void *))dlsym(driver, "cuCtxSetCurrent");
+    allocate = (int (*)(address *, size_t))dlsym(driver, "cuMemAlloc_v2");
+    release = (int (*)(address))dlsym(driver, "cuMemFree_v2");
+    return init(0) != 0 || retain(&context, 0) != 0 ? -1 : 0;
 }
 
 pthread_barrier_t *events_barrier(unsigned threads)
@@ -151,5 +163,7 @@ pthread_barrier_t *events_barrier(unsigned threads)
 void events_measure(unsigned frames, pthread_barrier_t *together, struct result *result)
 {
     struct job job = {frames, together, result};
+    if (use_context != NULL)
+        use_context(context);
     shape_descend(frames, 0, measure, &job);
 }

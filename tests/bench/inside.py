@@ -4,6 +4,7 @@ Everything here is called at a chosen depth of Python frames, and from there goe
 """
 import ctypes
 import json
+import os
 import pathlib
 import sys
 import threading
@@ -13,7 +14,7 @@ PYTHON_FRAMES = {"main": 2, "thread": 4}  # that are there before the first of d
 
 
 class EventResult(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_double) for name in ("alloc_ns", "free_ns", "per_second", "share", "latency_ns")]
+    _fields_ = [(name, ctypes.c_double) for name in ("alloc_ns", "free_ns", "events", "began_ns", "ended_ns", "ran_ns", "latency_ns")]
 
 
 def load(build, name):
@@ -38,18 +39,18 @@ def native(frames):
 
 
 def events(build, kind, native_frames, python_frames, threads):
-    """The times of allocations and frees, of each thread."""
+    """The times of allocations and frees, of each thread. `kind`: malloc, cuda, or alone, for cuda before all other
+    programs on the machine."""
     library = load(build, "events")
-    cuda = None if kind == "malloc" else start_driver()
     if library.events_use(kind == "malloc"):
         sys.exit("no driver")
+    if kind == "alone":
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     library.events_barrier.restype = ctypes.c_void_p
     barrier = ctypes.c_void_p(library.events_barrier(int(threads)))
     results = [EventResult() for _ in range(int(threads))]
 
     def work(result):
-        if cuda:
-            cuda.use(0)
         descend(int(python_frames) - PYTHON_FRAMES["thread"], library.events_measure, native(native_frames), barrier,
                 ctypes.byref(result))
 

@@ -3,7 +3,7 @@
 BENCH_PARTS := $(filter src/base/% src/capture/% src/catalog/% src/ledger/% src/trace/%,$(LIB_SOURCES))
 
 .PHONY: bench
-bench: all $(addprefix $(BUILD)/bench/,events.so load.so parts.so)
+bench: all $(addprefix $(BUILD)/bench/,events.so load.so parts.so driver/libcuda.so.1)
 	@$(PYTHON) tests/bench/bench.py $(BUILD) $(BENCH)
 
 # The others that `make bench` compares with, where they can be had: heaptrack from Debian, memray from PyPI.
@@ -16,7 +16,10 @@ bench-peers:
 BENCH_CC = @mkdir -p $(@D); $(CC) $(COMMON) $(CFLAGS) -fPIC -fno-optimize-sibling-calls -shared -Wl,-z,defs
 
 $(BUILD)/bench/shape.so: tests/bench/shape.c
-	$(BENCH_CC) $< -o $@
+	$(BENCH_CC) -Wl,-soname,shape.so $< -o $@
+
+$(BUILD)/bench/driver/libcuda.so.1: tests/bench/driver.c
+	$(BENCH_CC) -Wl,-soname,libcuda.so.1 $< -o $@
 
 $(BUILD)/bench/parts.so: tests/bench/parts.c $(call objects,lib,$(BENCH_PARTS)) $(BUILD)/bench/shape.so
 	$(BENCH_CC) -fvisibility=hidden -Wl,-rpath,'$$ORIGIN' $^ -o $@

@@ -54,9 +54,9 @@ class Bench:
         self._folder = tempfile.TemporaryDirectory(prefix="gpumemtrace-bench-")
         self.scratch = pathlib.Path(self._folder.name)
 
-    def environment(self, stacks=None, **more):
-        """Of a process on the simulated GPU; `stacks` None: without the library."""
-        env = dict(os.environ, LD_LIBRARY_PATH=str(self.build / "simgpu"), SIMGPU_MEMORY="64G",
+    def environment(self, stacks=None, driver="simgpu", **more):
+        """Of a process on the simulated GPU, or on another driver; `stacks` None: without the library."""
+        env = dict(os.environ, LD_LIBRARY_PATH=str(self.build / driver), SIMGPU_MEMORY="64G",
                    GPUMEMTRACE_QUIET="1", GPUMEMTRACE_REPORT="none")
         if stacks:
             env.update(LD_PRELOAD=str(self.build / "libgpumemtrace.so"), GPUMEMTRACE_STACKS=stacks,
@@ -88,6 +88,12 @@ def mean(values):
     return sum(values) / len(values)
 
 
+def rate(turn):
+    """Events a second of all threads together, from when the first began to when the last ended."""
+    began, ended = min(one["began_ns"] for one in turn), max(one["ended_ns"] for one in turn)
+    return sum(one["events"] for one in turn) / (ended - began) * 1e9
+
+
 class Events:
     """Several turns of one way to make events."""
 
@@ -97,10 +103,9 @@ class Events:
         self.free = Figure(mean(one["free_ns"] for one in turn) for turn in threads)
         self.event = Figure(mean(one["alloc_ns"] + one["free_ns"] for one in turn) / 2 for turn in threads)
         self.latency = Figure(mean(one["latency_ns"] for one in turn) for turn in threads)
-        self.per_second = Figure((sum(one["per_second"] for one in turn) for turn in threads), best=max)
-        self.per_processor = Figure((sum(one["per_second"] for one in turn) / sum(one["share"] for one in turn)
+        self.per_second = Figure((rate(turn) for turn in threads), best=max)
+        self.per_processor = Figure((sum(one["events"] for one in turn) / sum(one["ran_ns"] for one in turn) * 1e9
                                      for turn in threads), best=max)
-        self.processors = Figure((sum(one["share"] for one in turn) for turn in threads), best=max)
 
     def added(self, bare, part="event"):
         return Figure.difference(getattr(self, part), getattr(bare, part))

@@ -27,13 +27,15 @@ def number(value):
 
 
 class Table:
-    WIDTHS = (34, 13)
+    FIRST, OTHER = 34, 16  # characters of a column, at least
 
     def __init__(self):
         self.verdicts = []
+        self.widths = []
 
     def section(self, title, *columns):
         print(f"\n{title}")
+        self.widths = [max(self.OTHER, len(column) + 2) for column in columns]
         self._line("", columns)
 
     def row(self, name, *cells):
@@ -41,20 +43,22 @@ class Table:
                           str(cell) if isinstance(cell, Figure) else number(cell) for cell in cells])
 
     def _line(self, name, cells):
-        first, other = self.WIDTHS
-        print(f"  {name:<{first}}" + "".join(f"{cell:>{other}}" for cell in cells), flush=True)
+        print(f"  {name:<{self.FIRST}}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, self.widths)),
+              flush=True)
 
     def skip(self, name, reason):
-        print(f"  {name:<{self.WIDTHS[0]}}skipped: {reason}", flush=True)
+        print(f"  {name:<{self.FIRST}}skipped: {reason}", flush=True)
 
     def must(self, claim, value, limit, unit, at_least=False):
         """Notes one thing that must show: `value` at most, or at least, `limit`."""
         good = value >= limit if at_least else value <= limit
-        self.verdicts.append((claim, f"{'>=' if at_least else '<='} {number(limit)} {unit}", number(value), good))
+        self.verdicts.append((claim, number(value), f"{'>=' if at_least else '<='} {number(limit)} {unit}", good))
+        print(f"  -> {claim}: {number(value)} {unit}, wanted {'>=' if at_least else '<='} {number(limit)}: "
+              f"{'met' if good else 'MISSED'}", flush=True)
 
     def finish(self):
         """Prints the verdicts. True when all are good."""
         print("\nIt must show")
-        for claim, limit, value, good in self.verdicts:
-            print(f"  {claim:<76}{value:>10}{limit:>18}  {'ok' if good else 'MISSED'}")
+        for claim, value, limit, good in self.verdicts:
+            print(f"  {claim:<76}{value:>10}{limit:>18}  {'met' if good else 'MISSED'}")
         return all(verdict[3] for verdict in self.verdicts)
