@@ -56,7 +56,7 @@ def memory(bench: Bench):
                 bench.inside(env, "memory", what, SHAPE[0], python, count)) for way in (None, stacks)}
             results = {way: Figure(turns) for way, turns in take_turns(ways).items()}
             cells.append(Figure.difference(results[stacks], results[None]))
-        bench.table.row(f"memory, one of {count:,} {what}", *cells)
+        bench.table.row(f"memory, one of {count:,} {what}" + ", a block each" * (what == "sites"), *cells)
         bench.table.must(f"memory of one of {count:,} {what}", max(cell.value for cell in cells), limit, "bytes")
     cells = [bytes_an_event(bench, stacks, python) for stacks, python in (("native", 0), ("mixed", SHAPE[1]))]
     bench.table.row("recording, an event", *cells)
