@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, ROOT, SANITIZE
+from torch_python import NO_TORCH, PYTHON, has_torch
 
 pytestmark = pytest.mark.skipif(bool(SANITIZE), reason="what is tried on GPUs is the plain build")
 
@@ -18,6 +19,15 @@ def test_agrees_with_the_driver_and_skips_what_is_not_installed(gmt, tmp_path):
     lines = dict(line.split(None, 2)[1::-1] for line in done.stdout.splitlines() if line.startswith(("ok ", "skip ", "FAILED ")))
     assert lines["driver"] == "ok" and lines["runtime"] == "skip"
     assert "0 failed" in done.stdout
+
+
+@pytest.mark.skipif(not has_torch(), reason=NO_TORCH)
+def test_agrees_with_pytorchs_allocator_to_the_byte(gmt, tmp_path):
+    """What trains there has no matrix products; every kernel launch does nothing."""
+    done = run(gmt, tmp_path, SIMULATED=1, NVCC="no-such-compiler", PYTHON=PYTHON, LIMIT=1500)
+    lines = dict(line.split(None, 2)[1::-1] for line in done.stdout.splitlines() if line.startswith(("ok ", "skip ", "FAILED ")))
+    names = [name for name in lines if name.startswith("torch")]
+    assert len(names) == 5 and all(lines[name] == "ok" for name in names), done.stdout
 
 
 def test_a_figure_that_differs_fails_it(gmt, tmp_path):

@@ -1,26 +1,16 @@
-"""Real PyTorch, where it is installed for the Python in TORCH_PYTHON (by default the one that runs the tests), on the
-simulated GPU: its caching allocator's own figures and ours are the same."""
+"""Real PyTorch, where there is one (torch_python.py), on the simulated GPU: its caching allocator's own figures and ours
+are the same."""
 import json
-import os
-import subprocess
-import sys
 
 import pytest
-from conftest import SANITIZE, SIMGPU
+from conftest import SIMGPU
+from torch_python import PYTHON, needs_torch
 
-PYTHON = os.environ.get("TORCH_PYTHON") or sys.executable
 TIMEOUT = 600
 MIB = 1 << 20
 
 
-def has_torch():
-    done = subprocess.run([PYTHON, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"],
-                          capture_output=True)
-    return done.returncode == 0
-
-
-pytestmark = [pytest.mark.skipif(not has_torch(), reason="PyTorch is not installed"),
-              pytest.mark.skipif(bool(SANITIZE), reason="PyTorch under a sanitizer tells of itself")]
+pytestmark = needs_torch
 
 
 @pytest.fixture
@@ -236,22 +226,3 @@ os._exit(0)
     (row,) = done.report["fragmentation"]
     (pool,) = row["pools"]
     assert pool["used_bytes"] >= 60 * MIB and pool["reserved_bytes"] >= pool["used_bytes"]
-
-
-CPU = """
-import torch
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
-optimizer = torch.optim.SGD(model.parameters(), 0.01)
-for _ in range(20):
-    loss = model(torch.randn(32, 64)).square().mean()
-    loss.backward()
-    optimizer.step()
-    print(loss.item())
-"""
-
-
-def test_on_the_cpu_nothing_changes_and_nothing_is_recorded(torch):
-    with_us, without_us = torch(CPU), torch(CPU, traced=False)
-    assert with_us.out == without_us.out and len(with_us.out.splitlines()) == 20
-    assert with_us.recordings == [] and with_us.err == without_us.err
