@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "capture/elf_image.h"
@@ -31,10 +32,10 @@
 #endif
 
 /* Where our own walk (capture/unwind.h) does not go on: at unusual frames, and everywhere but on x86-64. */
-static const char WITHOUT_LIBUNWIND[] =
-    "libunwind.so.8 was not found (package libunwind8): native stacks that hold unusual frames take longer";
+static const char WITHOUT_LIBUNWIND[] = "no libunwind.so.8 of 1.6 or newer was found (package libunwind8): "
+                                        "native stacks that hold unusual frames take longer";
 static const char WITHOUT_UNWINDER[] =
-    "neither libunwind.so.8 (package libunwind8) nor libgcc_s.so.1 was found: "
+    "neither libunwind.so.8 of 1.6 or newer (package libunwind8) nor libgcc_s.so.1 was found: "
     "native stacks are missing where they hold unusual frames";
 
 typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
@@ -58,6 +59,14 @@ static void *libc_function(const char *name)
     return NULL;
 }
 
+/* Those of 1.3, as Ubuntu 22.04 has it, are addresses inside the calls, not behind them: sites would be
+ * counted twice, by who took the stack. */
+static __attribute__((noinline)) bool gives_return_addresses(native_backtrace *unwinder)
+{
+    void *found[4];
+    return unwinder(found, 4) > 1 && found[1] == __builtin_return_address(0);
+}
+
 static native_backtrace *open_libunwind(void)
 {
     void *(*open)(const char *, int) = libc_function("dlopen");
@@ -67,9 +76,12 @@ static native_backtrace *open_libunwind(void)
     struct elf_image image;
     if (map == NULL || !elf_image_open(&image, map->l_addr, map->l_ld))
         return NULL;
+    native_backtrace *unwinder = elf_image_address(&image, "unw_backtrace");
+    if (unwinder == NULL || !gives_return_addresses(unwinder))
+        return NULL;
     flush = elf_image_address(&image, UNWIND_PREFIX "flush_cache");
     address_space = elf_image_address(&image, UNWIND_LOCAL_PREFIX "local_addr_space");
-    return elf_image_address(&image, "unw_backtrace");
+    return unwinder;
 }
 
 /* libc loads its unwinder (libgcc_s), and allocates, in the first call: have that behind us, here where it is

@@ -441,6 +441,13 @@ static void test_gives_up_at_a_signal_frame(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* libunwind 1.3, of Ubuntu 22.04, gives addresses inside the calls. */
+static __attribute__((noinline)) bool gives_return_addresses(void)
+{
+    void *found[4];
+    return unwind(found, 4) > 1 && found[1] == __builtin_return_address(0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -452,6 +459,8 @@ static int set_up(void **state)
 #endif
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     unwind = library == NULL ? NULL : (int (*)(void **, int))dlsym(library, name);
+    if (unwind != NULL && !gives_return_addresses())
+        unwind = (int (*)(void **, int))dlsym(RTLD_DEFAULT, "backtrace");
     return unwind == NULL;
 }
 
