@@ -5,7 +5,7 @@ AARCH64_SYSTEM := $(abspath $(AARCH64))/system
 AARCH64_CROSS  := $(foreach tool,CC=gcc CXX=g++ AR=ar LD=ld OBJCOPY=objcopy,$(subst =,=aarch64-linux-gnu-,$(tool)))
 # But for those whose programs start others by themselves, past the emulator.
 AARCH64_TESTS  ?= $(addprefix tests/e2e/test_,hooks_families.py hooks_forwarding.py hooks_look_ups.py \
-	hooks_runtimes.py hooks_company.py hooks_graphs.py endings.py ways_to_cuda.py) \
+	hooks_runtimes.py hooks_company.py hooks_graphs.py ways_to_cuda.py endings.py::test_library_writes_the_report_where_code_still_runs) \
 	'tests/e2e/test_unharmed.py::test_native_stacks_do_without_what_unwinders_are_missing' -k 'not exec'
 # The emulator sets address space aside page by page: a tebibyte takes it half a minute.
 AARCH64_EMULATOR := qemu-aarch64 -L $(AARCH64_SYSTEM) -E SIMGPU_ADDRESSES=2G
