@@ -30,7 +30,7 @@ TRAIN = """
             if number == 0:
                 state = optimizer()
             logs.append(log())
-            if number % 7 == 6:
+            if number % 8 == 7:
                 validate()
             for one in [batch] + activations:
                 cuda.release(one)
@@ -159,6 +159,19 @@ def test_one_layer_more_is_a_change_and_no_longer_run(gmt):
     result = json.loads(gmt.tool("diff", "--json", *written).stdout)
     assert result["before"]["length"]["ratio"] == 1
     assert {row["title"] for row in result["sites"] if row["change"] == "changed"} == {"forward", "norm", "act", "weights"}
+
+
+@pytest.mark.parametrize("before, after, same", [(5, 11, True), (5, 9, True), (5, 13, False), (5, 8, False)])
+def test_what_happens_every_few_steps_may_happen_once_more_or_less(gmt, before, after, same):
+    """Every seventh step of 40 and 80: 5 and 11 times, or 9 where it began later."""
+    written = []
+    for times in (before, after):
+        whole = report(busy("forward", 400 if times == before else 800), busy("validate", times))
+        whole["counters"] = {"steps": 40 if times == before else 80}
+        written.append(gmt.folder / f"{times}.json")
+        written[-1].write_text(json.dumps(whole))
+    result = json.loads(gmt.tool("diff", "--json", *written).stdout)
+    assert [row["title"] for row in result["sites"] if row["change"] != "none"] == ([] if same else ["validate"])
 
 
 def test_what_is_set_up_once_does_not_follow_the_length(gmt):
