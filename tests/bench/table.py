@@ -27,7 +27,7 @@ def number(value):
 
 
 class Table:
-    FIRST, OTHER = 34, 16  # characters of a column, at least
+    FIRST, OTHER = 42, 16  # characters of a column, at least
 
     def __init__(self):
         self.verdicts = []
