@@ -41,6 +41,7 @@ THREAD_SANITIZER_CANNOT = {
     "end without main's thread": "its own thread in the background keeps a process alive whose main thread has ended",
     "start a shell": "bash crashes where the runtime is preloaded",
     "follow locks into a child": "it takes locks to be held that a child made anew",
+    "see a lock left behind": "it hangs now and then where a program has jumped away from under a lock",
     "use libunwind": "libunwind frees a thread's cache when the runtime has forgotten the thread, so the library goes without",
 }
 
