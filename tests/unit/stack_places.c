@@ -53,5 +53,10 @@ int start_capture(uint32_t depth)
         return -1;
     capture_start(CAPTURE_MIXED, depth, add_note);
     /* Without libunwind, or with one too old, the stacks have to be right all the same. */
-    return notes[0] != '\0' && strstr(notes, "libunwind.so.8") == NULL;
+    return notes[0] != '\0' && started_with_libunwind();
+}
+
+bool started_with_libunwind(void)
+{
+    return strstr(notes, "libunwind.so.8") == NULL;
 }
