@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -274,8 +275,10 @@ static void add_known(const struct query *query)
 
 bool modules_find(uintptr_t address, struct loaded_module *found)
 {
-    int saved = errno;
+    int saved = errno, cancel_state;
     struct query query = {.address = address, .found = found, .first = true};
+    /* Files are read inside the gate, and a thread that ended there would shut it for good. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     fork_gate_enter();
     dl_iterate_phdr(visit, &query);
     if (query.known != NULL) {
@@ -292,6 +295,7 @@ bool modules_find(uintptr_t address, struct loaded_module *found)
         }
     }
     fork_gate_leave();
+    pthread_setcancelstate(cancel_state, NULL);
     errno = saved;
     return query.known != NULL || query.hit;
 }

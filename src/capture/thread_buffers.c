@@ -99,6 +99,7 @@ struct thread_buffer *thread_buffer_get(void)
         } else {
             mine->interpreter_at = 0;
             mine->known = (struct known_stack){0};
+            unwind_forget(&mine->unwinding);
             atomic_store_explicit(&mine->reads_python, false, memory_order_relaxed);
         }
     }

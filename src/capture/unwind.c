@@ -242,8 +242,11 @@ bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct
         }
         result = lies_in(stop, frame.pc) ? STEP_END : step(&frame, generation);
     }
-    if (result == STEP_GIVE_UP)
+    if (result == STEP_GIVE_UP) {
+        /* Its frames may have this walk's rbp by now, beside their own callers. */
+        unwind_forget(memory);
         return false;
+    }
     next->first = base;
     next->count = count;
     next->complete = result == STEP_END;
@@ -269,6 +272,11 @@ uint32_t unwind_trusted(const uintptr_t *addresses, uint32_t count)
     (void)addresses;
 #endif
     return count;
+}
+
+void unwind_forget(struct unwind_memory *memory)
+{
+    memory->last.count = 0;
 }
 
 size_t unwind_memory_bytes(uint32_t max)

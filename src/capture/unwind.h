@@ -43,6 +43,9 @@ void unwind_memory_init(struct unwind_memory *memory, uint32_t max, void *room);
  * lies in `stop`. False when it had to give up; else memory->last is the walk. */
 bool unwind_walk(struct unwind_memory *memory, struct unwind_frame start, struct elf_extent stop);
 
+/* For another thread's stack, which may lie where the last one lay. */
+void unwind_forget(struct unwind_memory *memory);
+
 /* An unwinder can only guess how to get past code made at run time, of which no table tells. Returns how many
  * of these addresses can be trusted: all, or those up to such code and what after it still looks like calls.
  */

@@ -167,4 +167,11 @@ struct event {
     };
 };
 
+#define EVENT_ASSERT(symbol, number, fields)                                                                 \
+    _Static_assert(((fields)&FIELD_NAME) == 0 || ((fields)&FIELD_COUNT) == 0, #symbol);                      \
+    _Static_assert(((fields)&FIELD_BORN) == 0 || ((fields)&FIELD_FREE_BYTES) == 0, #symbol);                 \
+    _Static_assert(((fields)&FIELD_RANGE) == 0 || ((fields)&FIELD_DETAIL) == 0, #symbol);
+EVENTS(EVENT_ASSERT)
+#undef EVENT_ASSERT
+
 #endif

@@ -91,7 +91,8 @@ void ledger_answer_ooms(struct ledger *ledger, const struct site_record *site, u
         const struct site_record *asked = list_at(&ledger->sites, oom->site);
         if (oom->granted_ns != 0 || asked->space != site->space || bytes < oom->requested_bytes)
             continue;
-        oom->granted_ns = time_ns > 0 ? time_ns : 1;
+        /* 0: not granted. Threads' events may come a little out of order. */
+        oom->granted_ns = time_ns > oom->time_ns ? time_ns : oom->time_ns > 0 ? oom->time_ns : 1;
         oom->freed_bytes =
             ledger_less(ledger_less(totals->allocated_bytes, totals->live_bytes), oom->ended_bytes);
         ledger->unanswered--;

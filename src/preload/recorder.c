@@ -270,7 +270,12 @@ static bool record_at_site(struct site_errand *errand)
     if (begin_if_idle()) {
         errand->stack = take_stack();
         errand->event.time_ns = preload_now_ns();
-        turns_run(apply_at_site, errand, sizeof *errand);
+        if (errand->allocation.allocator == NULL) {
+            turns_run(apply_at_site, errand, sizeof *errand);
+        } else if (preload_lock()) { /* its name lies on this thread's stack, which another must not read */
+            apply_at_site(errand);
+            preload_unlock();
+        }
     }
     errno = kept;
     return errand->due;

@@ -175,6 +175,21 @@ static void *take_once(void *ignored)
     return (void *)(uintptr_t)stack.native_count;
 }
 
+/* One thread's stack lies where the last one's lay, and is the same. */
+static void test_each_of_many_threads_has_its_stack(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *frames, *first = NULL;
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, take_once, NULL), 0);
+        assert_int_equal(pthread_join(thread, &frames), 0);
+        assert_non_null(frames);
+        first = i == 0 ? frames : first;
+        assert_ptr_equal(frames, first);
+    }
+}
+
 static void test_threads_that_end_leave_nothing(void **state)
 {
     (void)state;
@@ -276,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_note_belongs_to_one_stack),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_threads_do_not_share_a_stack),
+        cmocka_unit_test(test_each_of_many_threads_has_its_stack),
         cmocka_unit_test(test_threads_that_end_leave_nothing),
         cmocka_unit_test(test_smallest_thread_stack_is_enough),
         cmocka_unit_test(test_closing_what_stays_loaded_changes_nothing),

@@ -448,6 +448,39 @@ static __attribute__((noinline)) bool gives_return_addresses(void)
     return unwind(found, 4) > 1 && found[1] == __builtin_return_address(0);
 }
 
+static __attribute__((noinline)) uintptr_t return_address(void *kept)
+{
+    __asm__ volatile("" ::"r"(kept));
+    return (uintptr_t)__builtin_return_address(0);
+}
+
+/* In a function whose frame's size only rbp tells. */
+static __attribute__((noinline)) uintptr_t place_found_by_bp(size_t bytes)
+{
+    uintptr_t place = return_address(__builtin_alloca(bytes));
+    __asm__ volatile("" ::: "memory");
+    return place;
+}
+
+/* The first walk ends two frames on, the second meets code without tables, and so must the third. */
+static void test_a_walk_that_gave_up_is_not_taken_for_the_one_before(void **state)
+{
+    (void)state;
+    start_thread();
+    uintptr_t stack[16] = {0}, place = place_found_by_bp(64);
+    struct frame_rule rule = eh_frame_rule(place);
+    assert_int_equal(rule.kind, RULE_BP);
+    assert_int_equal(rule.cfa_offset, 2 * sizeof *stack);
+    struct unwind_frame ends = {.pc = place, .sp = (uintptr_t)stack, .bp = (uintptr_t)&stack[4]};
+    struct unwind_frame gives_up = {.pc = place, .sp = (uintptr_t)stack, .bp = (uintptr_t)&stack[10]};
+    stack[4] = (uintptr_t)&stack[8];
+    stack[5] = place;
+    stack[11] = (uintptr_t)stack;
+    assert_true(unwind_walk(&memory, ends, (struct elf_extent){0}));
+    assert_false(unwind_walk(&memory, gives_up, (struct elf_extent){0}));
+    assert_false(unwind_walk(&memory, gives_up, (struct elf_extent){0}));
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -475,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_walk_is_cut_at_its_limit),
         cmocka_unit_test(test_walk_ends_at_the_first_address_of_the_range),
         cmocka_unit_test(test_gives_up_at_a_signal_frame),
+        cmocka_unit_test(test_a_walk_that_gave_up_is_not_taken_for_the_one_before),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
