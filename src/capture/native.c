@@ -32,10 +32,10 @@
 #endif
 
 /* Where our own walk (capture/unwind.h) does not go on: at unusual frames, and everywhere but on x86-64. */
-static const char WITHOUT_LIBUNWIND[] = "no libunwind.so.8 of 1.6 or newer was found (package libunwind8): "
+static const char WITHOUT_LIBUNWIND[] = "libunwind.so.8 was not found (package libunwind8): "
                                         "native stacks that hold unusual frames take longer";
 static const char WITHOUT_UNWINDER[] =
-    "neither libunwind.so.8 of 1.6 or newer (package libunwind8) nor libgcc_s.so.1 was found: "
+    "neither libunwind.so.8 (package libunwind8) nor libgcc_s.so.1 was found: "
     "native stacks are missing where they hold unusual frames";
 
 typedef void flush_function(void *address_space, uintptr_t low, uintptr_t high);
@@ -77,8 +77,6 @@ static native_backtrace *open_libunwind(void)
     if (map == NULL || !elf_image_open(&image, map->l_addr, map->l_ld))
         return NULL;
     native_backtrace *unwinder = elf_image_address(&image, "unw_backtrace");
-    if (unwinder == NULL || !gives_return_addresses(unwinder))
-        return NULL;
     flush = elf_image_address(&image, UNWIND_PREFIX "flush_cache");
     address_space = elf_image_address(&image, UNWIND_LOCAL_PREFIX "local_addr_space");
     return unwinder;
@@ -96,9 +94,14 @@ static native_backtrace *libc_unwinder(void)
 void native_start(void (*note)(const char *sentence))
 {
     native_backtrace *unwinder = WITH_LIBUNWIND ? open_libunwind() : NULL;
+    bool is_missing = unwinder == NULL;
+    if (unwinder != NULL && !gives_return_addresses(unwinder)) { /* nothing that a person could mend */
+        unwinder = NULL;
+        flush = NULL;
+    }
     if (unwinder == NULL) {
         unwinder = libc_unwinder();
-        if (WITH_LIBUNWIND)
+        if (WITH_LIBUNWIND && (is_missing || unwinder == NULL))
             note(unwinder != NULL ? WITHOUT_LIBUNWIND : WITHOUT_UNWINDER);
     }
     atomic_store_explicit(&native_unwinder, unwinder, memory_order_release);

@@ -2,7 +2,10 @@
 #include "stack_places.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <string.h>
+
+#include "capture/native.h"
 
 bool is_in(uintptr_t return_address, const char *function)
 {
@@ -52,11 +55,10 @@ int start_capture(uint32_t depth)
     if (stack.native_count != 0) /* nothing before the start */
         return -1;
     capture_start(CAPTURE_MIXED, depth, add_note);
-    /* Without libunwind, or with one too old, the stacks have to be right all the same. */
-    return notes[0] != '\0' && started_with_libunwind();
+    return notes[0] != '\0';
 }
 
 bool started_with_libunwind(void)
 {
-    return strstr(notes, "libunwind.so.8") == NULL;
+    return atomic_load(&native_unwinder) != backtrace;
 }

@@ -25,7 +25,7 @@ VISIBLE void recursive(int levels, struct raw_stack *stack);
  * well. */
 int start_capture(uint32_t depth);
 
-/* Whether it found a libunwind: only that passes code without tables by its frame pointers. */
+/* Whether it uses libunwind: only that passes code without tables by its frame pointers. */
 bool started_with_libunwind(void);
 
 #endif
