@@ -8,7 +8,10 @@ import pkgutil
 from ctypes import POINTER, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 # NVIDIA's own packages are called cuda.something, and frameworks import them: they are still found.
-__path__ = pkgutil.extend_path([], __name__)
+try:
+    __path__ = pkgutil.extend_path([], __name__)
+except FileNotFoundError:  # of the current folder, which is gone
+    __path__ = []
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 OUT_OF_MEMORY = 2
