@@ -49,7 +49,7 @@ def test_programs_print_the_same(both, name, lines):
 
 
 def test_two_ranks_of_torchrun_print_the_same(both):
-    without, with_us = both(PYTHON, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0",
+    without, with_us = both(PYTHON, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
                             FOLDER / "programs.py", "ranks")
     expect_same(without, with_us)
     assert without.status == 0 and len(without.out.splitlines()) == 20, without.err
