@@ -46,6 +46,10 @@ void preload_abandon(void)
     bool in_handler = sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
     if (in_handler || !thread_state.locked)
         return;
+    if (thread_state.waits) { /* it holds nothing, and nothing is half done */
+        thread_state.waits = thread_state.locked = false;
+        return;
+    }
     given_up = true;
     atomic_store(&preload.phase, PHASE_OFF);
     preload_unlock();

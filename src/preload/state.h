@@ -89,9 +89,13 @@ struct preload {
 
 extern struct preload preload;
 
+/* In cancel_state: it was left alone. No state there is, so that to set it changes nothing. */
+#define CANCEL_STATE_KEPT (-1)
+
 struct thread_state {
     int depth;        /* of nested hooked calls */
     bool locked;      /* this thread holds preload.lock */
+    bool waits;       /* … or only waits for another one that does its errand (turns.h) */
     bool fork_locked; /* fork() took it, and gives it back */
     int cancel_state; /* before it was taken: whoever holds it is not cancelled, and opens and writes files */
 };

@@ -119,8 +119,10 @@ static uint64_t bit_of(const struct slot *slot)
 static void wait_for(const struct slot *slot)
 {
     for (int i = 1; i <= SPINS && !is_done(slot); i++) {
+        thread_state.waits = true;
         pause_a_little();
         if (i % SPINS_A_TRY == 0 && pthread_mutex_trylock(&preload.lock) == 0) {
+            thread_state.waits = false;
             atomic_store_explicit(&waiting.owner, &thread_state, memory_order_relaxed);
             run_waiting(bit_of(slot));
             pthread_mutex_unlock(&preload.lock);
@@ -154,6 +156,7 @@ bool turns_run(void (*run)(void *errand), void *errand, size_t bytes)
     if (thread_state.locked)
         return false;
     thread_state.locked = true;
+    thread_state.cancel_state = CANCEL_STATE_KEPT;
     bool mine = atomic_load_explicit(&waiting.crowd, memory_order_relaxed) == 0 ||
                 atomic_load_explicit(&waiting.owner, memory_order_relaxed) == &thread_state;
     if (mine && pthread_mutex_trylock(&preload.lock) == 0)
