@@ -12,7 +12,7 @@ import pytest
 
 from conftest import PROGRAMS, ROOT, TIMEOUT
 
-SOURCES = [*sorted((ROOT / "src" / "capture").glob("*.c")), ROOT / "src" / "base" / "arena.c"]
+SOURCES = [*sorted((ROOT / "src" / "capture").glob("*.c")), *(ROOT / "src" / "base" / name for name in ("arena.c", "hash.c"))]
 FLAGS = ["-std=gnu11", f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}", "-fPIC", "-shared", "-fvisibility=hidden",
          "-ftls-model=initial-exec"]
 SHUTDOWNS = int(os.environ.get("SHUTDOWNS", 40))  # of each Python
