@@ -53,9 +53,6 @@ def agree_at_the_end():
         compare_in_report("peak of the cache", torch.cuda.max_memory_reserved(),
                           *row, "frameworks", {"name": "pytorch"}, "at_peak", "reserved_bytes")
         compare_in_report("cache at exit", torch.cuda.memory_reserved(), *row, "frameworks", {"name": "pytorch"}, "reserved_bytes")
-    else:
-        high = torch.cuda.memory_stats()["reserved_bytes.all.peak"]
-        compare_in_report("peak of the pool", high, *row, "pools", {}, "peak_reserved_bytes")
 
 
 def train():
