@@ -122,6 +122,24 @@ def test_runs_of_different_length_are_pointed_out(gate):
     assert "the runs took" not in gate.run([], before, after).stdout
 
 
+def test_a_sum_of_places_does_not_wrap(gate):
+    """2^63-1, 2^63-1 and 2 bytes: 2^64 in all."""
+    kept = report(*[site([python(name)], size, title=name) for name, size in (("a", 2**63 - 1), ("b", 2**63 - 1), ("c", 2))])
+    for space in kept["spaces"]:
+        space.update(live_bytes=0, allocated_bytes=0)
+    assert gate.fails("leak>0", kept, kept)
+    assert not gate.fails("leak>+0", kept, kept)
+    assert gate.fails("leak>+0", report(), kept)
+
+
+@pytest.mark.parametrize("condition, driver, framework, fails", [
+    ("leak>0", 0, 5, True), ("leak>0", 5, 0, True), ("leak>0", 0, 0, False), ("leak>4", 4, 4, False), ("leak>4", 3, 5, True)])
+def test_a_site_is_judged_by_the_worse_of_its_layers_and_not_their_sum(gate, condition, driver, framework, fails):
+    kept = report(site(STEP, driver), site(STEP, framework, layer="framework", api="torch"))
+    kept["leaks"]["sites"] = [number for number, bytes in enumerate((driver, framework)) if bytes]
+    assert gate.fails("site:train.py:" + condition, kept, kept) is fails
+
+
 def test_suppressed_memory_is_no_leak(gate):
     before = report(site(STEP, MIB, suppressed=True))
     assert not gate.fails("leak>0", before, before)

@@ -124,6 +124,7 @@ static uint64_t figure(const struct gate *gate, const struct saved_figures *figu
 /* What one condition is decided on: one space, or a sum of places. */
 struct measured {
     const struct compared *space; /* NULL: a sum */
+    const char *layer;            /* of the places in the sum */
     uint64_t after, low, high;
     size_t rows;
 };
@@ -160,8 +161,8 @@ static void take_low_and_high(struct measured *measured, uint64_t value, bool fi
         measured->high = value;
 }
 
-/* Framework blocks lie inside the driver's: where places are summed, they would count twice, unless a site is
- * asked for that only exists there. */
+/* Framework blocks lie inside the driver's: where places are summed, they would count twice, so that only one
+ * layer is. */
 static bool counts(const struct gate *gate, const struct compared *row, const char *layer)
 {
     return strcmp(row->layer, layer) == 0 && is_meant(gate, row);
@@ -170,21 +171,40 @@ static bool counts(const struct gate *gate, const struct compared *row, const ch
 static struct measured sum_places(const struct gate *gate, const struct comparison *comparison,
                                   const char *layer)
 {
-    struct measured measured = {0};
+    struct measured measured = {.layer = layer};
     for (size_t run = 0; run < comparison->before_count; run++) {
-        uint64_t sum = 0;
+        uint64_t before = 0;
         for (size_t i = 0; i < comparison->place_count; i++)
             if (counts(gate, &comparison->places[i], layer))
-                sum += figure(gate, &comparison->places[i].each[run]);
-        take_low_and_high(&measured, sum, run == 0);
+                before = sum(before, figure(gate, &comparison->places[i].each[run]));
+        take_low_and_high(&measured, before, run == 0);
     }
     for (size_t i = 0; i < comparison->place_count; i++) {
         if (!counts(gate, &comparison->places[i], layer))
             continue;
-        measured.after += figure(gate, &comparison->places[i].after);
+        measured.after = sum(measured.after, figure(gate, &comparison->places[i].after));
         measured.rows++;
     }
     return measured;
+}
+
+/* How far it is over its limit: below 0 where it is not. */
+static double excess(const struct gate *gate, const struct measured *measured)
+{
+    return (double)measured->after - (double)allowed(gate, measured);
+}
+
+/* Of a site both layers are asked, since it may have memory of the driver's and of a framework's: the one
+ * further over its limit decides. */
+static struct measured worse_layer(const struct gate *gate, const struct comparison *comparison)
+{
+    struct measured driver = sum_places(gate, comparison, layer_names[LAYER_DRIVER]);
+    struct measured framework = sum_places(gate, comparison, layer_names[LAYER_FRAMEWORK]);
+    if (framework.rows == 0)
+        return driver;
+    if (driver.rows == 0)
+        return framework;
+    return excess(gate, &framework) > excess(gate, &driver) ? framework : driver;
 }
 
 /* The space that is furthest over its limit, or nearest to it. */
@@ -199,7 +219,7 @@ static struct measured worst_space(const struct gate *gate, const struct compari
         struct measured measured = {.space = row, .after = row->after.peak_bytes, .rows = 1};
         for (size_t run = 0; run < comparison->before_count; run++)
             take_low_and_high(&measured, row->each[run].peak_bytes, run == 0);
-        double by = (double)measured.after - (double)allowed(gate, &measured);
+        double by = excess(gate, &measured);
         if (!worst.space || by > worst_by) {
             worst = measured;
             worst_by = by;
@@ -217,8 +237,10 @@ static const struct compared *culprit(const struct gate *gate, const struct comp
     for (size_t i = 0; i < comparison->place_count; i++) {
         const struct compared *row = &comparison->places[i];
         uint64_t before = gate->relative ? figure(gate, &row->before) : 0, after = figure(gate, &row->after);
-        if (!is_meant(gate, row) || (measured->space && (strcmp(row->space, measured->space->space) != 0 ||
-                                                         row->device != measured->space->device)))
+        if (!is_meant(gate, row) || (gate->site && strcmp(row->layer, measured->layer) != 0))
+            continue;
+        if (measured->space &&
+            (strcmp(row->space, measured->space->space) != 0 || row->device != measured->space->device))
             continue;
         if (after > before && after - before > *share) {
             *share = after - before;
@@ -261,13 +283,12 @@ void gate_check(const struct gate *gate, const struct comparison *comparison, st
 {
     struct words words = {0};
     struct measured measured;
-    if (gate->metric == GATE_PEAK && !gate->site) {
+    if (gate->site)
+        measured = worse_layer(gate, comparison);
+    else if (gate->metric == GATE_PEAK)
         measured = worst_space(gate, comparison);
-    } else {
+    else
         measured = sum_places(gate, comparison, layer_names[LAYER_DRIVER]);
-        if (gate->site && measured.rows == 0)
-            measured = sum_places(gate, comparison, layer_names[LAYER_FRAMEWORK]);
-    }
     result->failed = is_over(gate, &measured);
     if (measured.rows == 0)
         words_add(&words, "nothing of that in either run");
