@@ -186,3 +186,28 @@ def test_what_is_set_up_once_does_not_follow_the_length(gmt):
         written[-1].write_text(json.dumps(whole))
     result = json.loads(gmt.tool("diff", "--json", *written).stdout)
     assert [row["title"] for row in result["sites"] if row["change"] != "none"] == ["weights"]
+
+
+@pytest.mark.parametrize("kept, same", [(100, False), (50, True)])
+def test_a_leak_that_doubled_for_each_step_is_no_matter_of_length(gmt, kept, same):
+    """100 blocks kept of 100 steps; and of 50 steps."""
+    written = []
+    for steps, blocks in ((100, 100), (50, kept)):
+        whole = report(busy("forward", 4 * steps), busy("log", blocks, live=blocks * MIB, blocks=blocks))
+        whole["counters"] = {"steps": steps}
+        written.append(gmt.folder / f"{steps}.json")
+        written[-1].write_text(json.dumps(whole))
+    result = json.loads(gmt.tool("diff", "--json", *written).stdout)
+    changed = [(row["title"], row["expected"]["live_bytes"]) for row in result["sites"] if row["change"] != "none"]
+    assert changed == ([] if same else [("log", 50 * MIB)])
+
+
+def test_a_run_of_another_length_is_not_said_to_be_the_same(gmt):
+    written = []
+    for steps in (50, 100):
+        whole = report(busy("forward", 4 * steps))
+        whole["counters"] = {"steps": steps}
+        written.append(gmt.folder / f"{steps}.json")
+        written[-1].write_text(json.dumps(whole))
+    text = gmt.tool("diff", *written).stdout
+    assert "no change beyond the length of the run at the same 1 place" in text and "the same memory" not in text

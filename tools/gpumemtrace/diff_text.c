@@ -188,13 +188,22 @@ static void say_gates(const struct diff *diff, struct output *out)
     }
 }
 
+static bool is_as_long(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->before_count; i++)
+        if (comparison->lengths[i].ratio != 1)
+            return false;
+    return true;
+}
+
 void diff_write_text(const struct diff *diff, struct output *out)
 {
     const struct comparison *comparison = &diff->comparison;
     struct words words = {0};
     say_runs(diff, out);
     if (comparison->same) {
-        words_add(&words, "no change: the same memory at the same ");
+        words_add(&words, is_as_long(comparison) ? "no change: the same memory at the same "
+                                                 : "no change beyond the length of the run at the same ");
         words_count(&words, comparison->place_count, "place");
         words_end_line(&words, out);
     } else {

@@ -113,9 +113,11 @@ static uint64_t whole(double figure)
     return figure < (double)INT64_MAX ? (uint64_t)(figure + 0.5) : INT64_MAX;
 }
 
-static uint64_t expect_count(double ratio, uint64_t before, uint64_t after)
+/* As many in a run of another length is no change of what is freed again, as a cache that is filled once. Of
+ * what is kept, `adds_up`, it is: it was less, or more, for each step. */
+static uint64_t expect_count(double ratio, bool adds_up, uint64_t before, uint64_t after)
 {
-    if (before == after || follows(ratio, before, after))
+    if ((before == after && !adds_up) || follows(ratio, before, after))
         return after;
     return whole((double)before * ratio);
 }
@@ -124,7 +126,7 @@ static uint64_t expect_count(double ratio, uint64_t before, uint64_t after)
 static uint64_t expect_bytes(uint64_t before, uint64_t blocks_before, uint64_t after, uint64_t blocks_after,
                              uint64_t blocks_expected)
 {
-    if (blocks_before == 0 || blocks_before == blocks_after)
+    if (blocks_before == 0 || blocks_before == blocks_expected)
         return before;
     double size = (double)before / (double)blocks_before;
     if (blocks_expected == blocks_after && is_near(size * (double)blocks_after, (double)after))
@@ -143,11 +145,12 @@ struct saved_figures run_length_expect(const struct run_length *length, const st
     struct saved_figures expected = *before;
     if (length->ratio == 1 || !goes_on(length, before, after))
         return expected;
-    expected.allocs = expect_count(length->ratio, before->allocs, after->allocs);
-    expected.frees = expect_count(length->ratio, before->frees, after->frees);
+    bool adds_up = keeps(before) && keeps(after);
+    expected.allocs = expect_count(length->ratio, adds_up, before->allocs, after->allocs);
+    expected.frees = expect_count(length->ratio, adds_up, before->frees, after->frees);
     expected.allocated_bytes = expect_bytes(before->allocated_bytes, before->allocs, after->allocated_bytes,
                                             after->allocs, expected.allocs);
-    if (!keeps(before) || !keeps(after)) {
+    if (!adds_up) {
         /* Whether it was at work just when the peak came says nothing: that is another moment of a longer
          * run. */
         if (before->own_peak_bytes > 0 && before->own_peak_bytes == after->own_peak_bytes) {
@@ -156,14 +159,15 @@ struct saved_figures run_length_expect(const struct run_length *length, const st
         }
         return expected;
     }
-    expected.live_blocks = expect_count(length->ratio, before->live_blocks, after->live_blocks);
+    expected.live_blocks = expect_count(length->ratio, adds_up, before->live_blocks, after->live_blocks);
     expected.live_bytes = expect_bytes(before->live_bytes, before->live_blocks, after->live_bytes,
                                        after->live_blocks, expected.live_blocks);
     /* Of what is kept, so much is there at the peak as there was by then, and the peak may come at any time.
      */
-    expected.peak_blocks = expected.live_blocks == after->live_blocks
-                               ? after->peak_blocks
-                               : expect_count(length->ratio, before->peak_blocks, after->peak_blocks);
+    expected.peak_blocks =
+        expected.live_blocks == after->live_blocks
+            ? after->peak_blocks
+            : expect_count(length->ratio, adds_up, before->peak_blocks, after->peak_blocks);
     expected.peak_bytes = expect_bytes(before->peak_bytes, before->peak_blocks, after->peak_bytes,
                                        after->peak_blocks, expected.peak_blocks);
     if (before->leaked_bytes == before->live_bytes && after->leaked_bytes == after->live_bytes)
