@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "export/formats.h"
 #include "export/openmetrics.h"
+#include "gpumemtrace/trace.h"
 
 /* A label's value: backslash, quote and line end are escaped; what is not UTF-8, or could control a terminal,
  * becomes U+FFFD. */
@@ -73,16 +74,29 @@ static void write_head(struct output *out, const char *name, const char *unit, c
         output_format(out, "# UNIT %s %s\n", name, unit);
 }
 
-static void write_process_labels(struct output *out, const struct report *report)
+struct place;
+
+/* One recording of those that are written. */
+struct subject {
+    const struct report *report;
+    const char *label; /* no other has it */
+    struct place *places;
+    size_t place_count;
+};
+
+static void write_process_labels(struct output *out, const struct subject *subject)
 {
-    char pid[16];
-    snprintf(pid, sizeof(pid), "%u", (unsigned)report->input->process->pid);
-    write_label(out, "{", "pid", pid);
-    write_label(out, ",", "program",
-                report->input->process->exe ? base_name(report->input->process->exe) : "");
-    if (report->input->process->rank >= 0) {
-        snprintf(pid, sizeof(pid), "%d", report->input->process->rank);
-        write_label(out, ",", "rank", pid);
+    const struct process_info *process = subject->report->input->process;
+    char number[16];
+    write_label(out, "{", "recording", subject->label);
+    if (process->host && process->host[0])
+        write_label(out, ",", "host", process->host);
+    snprintf(number, sizeof(number), "%u", (unsigned)process->pid);
+    write_label(out, ",", "pid", number);
+    write_label(out, ",", "program", process->exe ? base_name(process->exe) : "");
+    if (process->rank >= 0) {
+        snprintf(number, sizeof(number), "%d", process->rank);
+        write_label(out, ",", "rank", number);
     }
 }
 
@@ -97,16 +111,16 @@ static void write_space_labels(struct output *out, enum layer layer, enum space_
 }
 
 /* Of a metric all that there is comes together: of every process. */
-static void write_spaces(struct output *out, const struct report *const *reports, size_t count,
+static void write_spaces(struct output *out, const struct subject *subjects, size_t count,
                          const struct metric *family)
 {
     write_head(out, family->name, family->unit, family->help);
     for (size_t k = 0; k < count; k++) {
-        const struct ledger *ledger = reports[k]->input->ledger;
+        const struct ledger *ledger = subjects[k].report->input->ledger;
         for (size_t i = 0; i < ledger_space_count(ledger); i++) {
             const struct ledger_space *space = ledger_space(ledger, i);
             output_text(out, family->name);
-            write_process_labels(out, reports[k]);
+            write_process_labels(out, &subjects[k]);
             write_space_labels(out, space->layer, space->kind, space->device);
             output_format(out, "} %llu\n", (unsigned long long)family->value(&space->totals));
         }
@@ -200,75 +214,110 @@ static const struct place_metric {
      "Gained by a line of code whose memory keeps growing.", rate_of},
 };
 
-/* The places of one report. */
-struct places {
-    struct place *first;
-    size_t count;
-};
-
-static void write_places(struct output *out, const struct report *report, const struct places *places,
-                         const struct place_metric *family)
+static void write_places(struct output *out, const struct subject *subject, const struct place_metric *family)
 {
-    for (size_t i = 0; i < places->count; i++) {
-        const struct place *place = &places->first[i];
-        const struct report_site *site = &report->sites[place->site];
+    for (size_t i = 0; i < subject->place_count; i++) {
+        const struct place *place = &subject->places[i];
+        const struct report_site *site = &subject->report->sites[place->site];
         if (family->value(place) == 0)
             continue;
         output_text(out, family->name);
-        write_process_labels(out, report);
+        write_process_labels(out, subject);
         write_space_labels(out, site->layer, site->key->space, site->key->device);
         write_label(out, ",", "site", place->title);
         output_format(out, "} %llu\n", (unsigned long long)family->value(place));
     }
 }
 
-static void write_all_places(struct output *out, const struct report *const *reports, size_t count,
-                             const struct places *places)
+static void write_all_places(struct output *out, const struct subject *subjects, size_t count)
 {
     for (size_t i = 0; i < sizeof(place_metrics) / sizeof(*place_metrics); i++) {
         const struct place_metric *family = &place_metrics[i];
         write_head(out, family->name, family->unit, family->help);
         for (size_t k = 0; k < count; k++)
-            write_places(out, reports[k], &places[k], family);
+            write_places(out, &subjects[k], family);
     }
 }
 
-static void write_ooms(struct output *out, const struct report *const *reports, size_t count)
+static void write_ooms(struct output *out, const struct subject *subjects, size_t count)
 {
     static const char name[] = "gpumemtrace_out_of_memory";
     write_head(out, name, "", "Allocations that were refused for want of memory.");
     for (size_t i = 0; i < count; i++) {
         output_text(out, name);
-        write_process_labels(out, reports[i]);
-        output_format(out, "} %zu\n", reports[i]->oom_count);
+        write_process_labels(out, &subjects[i]);
+        output_format(out, "} %zu\n", subjects[i].report->oom_count);
     }
 }
 
-bool openmetrics_write(const struct report *const *reports, size_t count, struct output *out)
+/* "out/train.4711.gmt" gives "train.4711". */
+static int stem_length(const char *path)
+{
+    size_t length = strlen(base_name(path)), tail = strlen(TRACE_SUFFIX);
+    bool has_suffix = length > tail && strcmp(base_name(path) + length - tail, TRACE_SUFFIX) == 0;
+    return (int)(has_suffix ? length - tail : length);
+}
+
+static bool is_label_taken(const struct subject *subjects, size_t count, const char *label)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(subjects[i].label, label) == 0)
+            return true;
+    return false;
+}
+
+/* The file's name; the path, where a file in another folder has that name; and a number behind it, where one
+ * file was given twice. NULL when memory ran out. */
+static const char *name_recording(const struct subject *before, size_t count, const char *path,
+                                  struct arena *arena)
+{
+    size_t room = strlen(path) + 24;
+    char *label = arena_alloc(arena, room);
+    if (!label)
+        return NULL;
+    snprintf(label, room, "%.*s", stem_length(path), base_name(path));
+    if (is_label_taken(before, count, label))
+        snprintf(label, room, "%s", path);
+    for (size_t number = 2; is_label_taken(before, count, label); number++)
+        snprintf(label, room, "%s %zu", path, number);
+    return label;
+}
+
+static struct subject *prepare(const struct openmetrics_recording *recordings, size_t count,
+                               struct arena *arena)
+{
+    struct subject *subjects = arena_alloc(arena, (count + 1) * sizeof(*subjects));
+    for (size_t i = 0; subjects && i < count; i++) {
+        struct subject *subject = &subjects[i];
+        *subject = (struct subject){.report = recordings[i].report};
+        subject->label = name_recording(subjects, i, recordings[i].path, arena);
+        subject->places = collect(recordings[i].report, arena, &subject->place_count);
+        if (!subject->label || !subject->places)
+            return NULL;
+    }
+    return subjects;
+}
+
+bool openmetrics_write(const struct openmetrics_recording *recordings, size_t count, struct output *out)
 {
     struct arena arena = {0};
-    struct places *places = arena_alloc(&arena, (count + 1) * sizeof(*places));
-    bool done = places != NULL;
-    for (size_t i = 0; done && i < count; i++) {
-        places[i].first = collect(reports[i], &arena, &places[i].count);
-        done = places[i].first != NULL;
-    }
-    for (size_t i = 0; done && i < sizeof(space_metrics) / sizeof(*space_metrics); i++)
-        write_spaces(out, reports, count, &space_metrics[i]);
-    if (done) {
-        write_all_places(out, reports, count, places);
-        write_ooms(out, reports, count);
+    const struct subject *subjects = prepare(recordings, count, &arena);
+    for (size_t i = 0; subjects && i < sizeof(space_metrics) / sizeof(*space_metrics); i++)
+        write_spaces(out, subjects, count, &space_metrics[i]);
+    if (subjects) {
+        write_all_places(out, subjects, count);
+        write_ooms(out, subjects, count);
         output_text(out, "# EOF\n");
     }
     arena_release(&arena);
-    return done;
+    return subjects != NULL;
 }
 
 int export_openmetrics(const struct export_request *request, struct output *out, char *error,
                        size_t error_bytes)
 {
-    const struct report *const reports[] = {request->report};
-    if (openmetrics_write(reports, 1, out))
+    const struct openmetrics_recording recording = {request->report, request->path};
+    if (openmetrics_write(&recording, 1, out))
         return 0;
     snprintf(error, error_bytes, "not enough memory");
     return -1;

@@ -9,8 +9,13 @@
 
 struct report;
 
-/* The whole text; processes are told apart by a label. False when memory ran out, and then nothing is
+struct openmetrics_recording {
+    const struct report *report;
+    const char *path;
+};
+
+/* The whole text; recordings are told apart by a label. False when memory ran out, and then nothing is
  * written. */
-bool openmetrics_write(const struct report *const *reports, size_t count, struct output *out);
+bool openmetrics_write(const struct openmetrics_recording *recordings, size_t count, struct output *out);
 
 #endif

@@ -100,6 +100,23 @@ def test_prometheus_is_told_of_all_processes_together(gmt, steps):
         assert subprocess.run(["promtool", "check", "metrics"], input=text.encode()).returncode == 0
 
 
+def test_prometheus_never_gets_a_series_twice(gmt):
+    """Every container's process has pid 1, and an exec'd program keeps its pid."""
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    paths = [recording_writer.example().write(gmt.folder / name)
+             for name in ("one.gmt", "one-2.gmt", "other.gmt")]
+    (gmt.folder / "folder").mkdir()
+    paths += [recording_writer.example().write(gmt.folder / "folder" / "one.gmt")]
+    text = gmt.tool("top", "--openmetrics", *paths).stdout
+    families = {family.name: family for family in parser.text_string_to_metric_families(text)}
+    samples = families["gpumemtrace_out_of_memory"].samples
+    assert [sample.labels["recording"] for sample in samples] == ["one", "one-2", "other", str(paths[3])]
+    for family in families.values():
+        labels = [tuple(sorted(sample.labels.items())) for sample in family.samples]
+        assert len(set(labels)) == len(labels)
+    assert all(sample.labels["host"] for sample in samples)
+
+
 @pytest.mark.parametrize("by", ["pid", "file"])
 def test_a_running_process_is_shown_as_it_is(gmt, steps, by):
     steps.do("keep", 3 * MIB)

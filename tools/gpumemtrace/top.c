@@ -110,13 +110,14 @@ static int print_metrics(const struct live *live)
 {
     struct output out;
     size_t count = 0;
-    const struct report **reports = calloc(live->process_count + 1, sizeof(*reports));
-    for (size_t i = 0; reports && i < live->process_count; i++)
+    struct openmetrics_recording *recordings = calloc(live->process_count + 1, sizeof(*recordings));
+    for (size_t i = 0; recordings && i < live->process_count; i++)
         if (!live_problem(live->processes[i]))
-            reports[count++] = live_report(live->processes[i]);
+            recordings[count++] = (struct openmetrics_recording){live_report(live->processes[i]),
+                                                                 live_path(live->processes[i])};
     output_init(&out, STDOUT_FILENO);
-    bool done = reports && openmetrics_write(reports, count, &out);
-    free(reports);
+    bool done = recordings && openmetrics_write(recordings, count, &out);
+    free(recordings);
     if (done)
         return finish_printing(&out);
     complain(NULL, "not enough memory");
