@@ -20,6 +20,8 @@ TRAIN = """
         return cuda.allocate({logged})
     def validate():
         cuda.release(cuda.allocate(5 << 20))
+    def normalize():
+        cuda.release(cuda.allocate(1 << 20))
     def optimizer():
         return cuda.allocate(6 << 20)
     model, logs = weights(), []
@@ -27,6 +29,7 @@ TRAIN = """
         with {around}:
             batch = load()
             activations = forward()
+            normalize()
             if number == 0:
                 state = optimizer()
             logs.append(log())
@@ -83,7 +86,7 @@ def test_a_run_of_another_length_differs_in_its_totals_alone(gmt, runs, marks, f
             (N if first == "once" else 2 * N) * MIB
     text = gmt.tool("diff", before, after).stdout
     assert f"{ratio:.1f} times as long as {before}" in text
-    assert "no place changed; 6 as before" in text and "by the length of the run alone: still allocated" in text
+    assert "no place changed; 7 as before" in text and "by the length of the run alone: still allocated" in text
     assert "still allocated at the end" in text
 
 
@@ -118,7 +121,7 @@ def test_one_place_that_changed_is_told_of_a_run_of_another_length(gmt, runs, ma
 
 def test_counts_are_compared_as_they_are_on_request(gmt, runs):
     pair = runs["calls", "once"], runs["calls", "twice"]
-    assert sorted(place for _, place in changed(gmt, "--length=1", *pair)[0]) == ["forward", "load", "log", "validate"]
+    assert sorted(place for _, place in changed(gmt, "--length=1", *pair)[0]) == ["forward", "load", "log", "normalize", "validate"]
     assert changed(gmt, "--length", "2", *pair)[0] == []
     assert "load" in dict(map(reversed, changed(gmt, "--length=3", *pair)[0]))
 
@@ -211,3 +214,59 @@ def test_a_run_of_another_length_is_not_said_to_be_the_same(gmt):
         written[-1].write_text(json.dumps(whole))
     text = gmt.tool("diff", *written).stdout
     assert "no change beyond the length of the run at the same 1 place" in text and "the same memory" not in text
+
+
+def pair_of(gmt, *wholes):
+    written = []
+    for number, whole in enumerate(wholes):
+        written.append(gmt.folder / f"run{number}.json")
+        written[-1].write_text(json.dumps(whole))
+    return written
+
+
+def with_phases(whole, **phases):
+    whole["phases"] = [{"name": name, "count": count, "first_time_ns": 1} for name, count in phases.items()]
+    return whole
+
+
+@pytest.mark.parametrize("before, after, ratio", [
+    (dict(train=10, alloc=20), dict(train=10, alloc=80), None),
+    (dict(train=10, forward=10, alloc=20), dict(train=10, forward=10, alloc=80), 1),
+    (dict(train=40, forward=40, validate=5), dict(train=80, forward=80, validate=11), 2),
+    (dict(train=40, setup=1), dict(train=80, setup=1), 2),
+    (dict(train=1), dict(train=3), None)])
+def test_phases_tell_the_length_where_most_of_them_agree(gmt, before, after, ratio):
+    """A phase inside of each step may come oftener in a run of the same steps."""
+    places = [busy(name, 100) for name in "abcde"], [busy(name, 400) for name in "abcde"]
+    files = pair_of(gmt, with_phases(report(*places[0]), **before), with_phases(report(*places[1]), **after))
+    length = json.loads(gmt.tool("diff", "--json", *files).stdout)["before"]["length"]
+    unknown = "calls" if before == dict(train=1) else "unknown"
+    assert (length["basis"], length["ratio"]) == (("phase", ratio) if ratio else (unknown, 4 if unknown == "calls" else 1))
+    assert ("unknown, for their phases do not agree" in gmt.tool("diff", *files).stdout) == (unknown == "unknown" and not ratio)
+
+
+@pytest.mark.parametrize("names, ratio", [("abcd", 2), ("abc", 1)])
+@pytest.mark.parametrize("odd, most", [(2, True), (3, False)])
+def test_calls_tell_the_length_where_two_thirds_of_four_places_agree(gmt, names, ratio, odd, most):
+    """`odd` places more go on as before; one that keeps its memory has no say."""
+    if len(names) < 4:
+        odd = 0
+    runs = [report(*[busy(name, 100 * times) for name in names], *[busy(f"odd{number}", 50) for number in range(odd)],
+                   *[busy(f"keeps{number}", 30 * times * times, live=MIB, blocks=30 * times * times) for number in range(9)])
+            for times in (1, 2)]
+    result = json.loads(gmt.tool("diff", "--json", *pair_of(gmt, *runs)).stdout)
+    assert result["before"]["length"]["ratio"] == (ratio if most or len(names) < 4 else 1)
+
+
+@pytest.mark.parametrize("before, after, words", [
+    (100, 101, "is 1.010 times as long as"), (100000, 100001, "almost as long as"), (1000, 20, "0.020 times"),
+    (50, 75, "is 1.5 times"), (1, 2**63 - 1, None), (2**63 - 1, 1, None), (1, 1001, None), (1, 1000, "1000.0 times")])
+def test_the_ratio_is_said_as_exactly_as_needed_and_only_where_it_can_be(gmt, before, after, words):
+    runs = [report(busy("forward", 100)) for _ in range(2)]
+    for whole, steps in zip(runs, (before, after)):
+        whole["counters"] = {"steps": steps}
+    files = pair_of(gmt, *runs)
+    text = gmt.tool("diff", *files).stdout
+    assert words in text if words else "as long as" not in text
+    length = json.loads(gmt.tool("diff", "--json", *files).stdout)["before"]["length"]
+    assert (length["basis"], length["ratio"]) == (("steps", round(after / before, 3)) if words else ("unknown", 1))

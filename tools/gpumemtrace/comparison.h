@@ -23,6 +23,7 @@ enum length_basis { LENGTH_UNKNOWN, LENGTH_GIVEN, LENGTH_STEPS, LENGTH_PHASE, LE
 struct run_length {
     double ratio; /* so many times as long; 1: as long, or unknown */
     enum length_basis basis;
+    bool phases_differ;     /* unknown, for phases do not agree on it */
     const char *phase;      /* LENGTH_PHASE: its name */
     uint64_t before, after; /* steps, or rounds of the phase */
     size_t agreeing, asked; /* LENGTH_CALLS: places */

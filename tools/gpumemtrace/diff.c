@@ -6,10 +6,10 @@
 
 #include "command.h"
 #include "destination.h"
+#include "run_length.h"
 #include "symbol_options.h"
 
 #define TOP_DEFAULT 20
-#define LENGTH_MIN  1e-3
 
 enum {
     OPTION_JSON = OPTION_LONG_ONLY,
@@ -107,7 +107,7 @@ static double read_length(const struct command *command, const char *value)
 {
     char *end;
     double length = strtod(value, &end);
-    if (*end != 0 || end == value || !(length >= LENGTH_MIN && length <= 1 / LENGTH_MIN))
+    if (*end != 0 || end == value || !(length >= LENGTH_LEAST && length <= 1 / LENGTH_LEAST))
         usage_error(command,
                     "option '--length' needs how many times as long the run is, as 2 or 0.5, not '%s'",
                     value);

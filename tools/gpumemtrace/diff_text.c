@@ -134,7 +134,7 @@ static void say_unknown_length(const struct diff *diff, struct output *out)
     uint64_t longer = before > after ? before : after, shorter = before > after ? after : before;
     struct words words = {0};
     if (longer / 4 * 3 < shorter || diff->comparison.same ||
-        diff->comparison.lengths[0].basis != LENGTH_UNKNOWN)
+        diff->comparison.lengths[0].basis != LENGTH_UNKNOWN || diff->comparison.lengths[0].phases_differ)
         return;
     words_add(&words, "note: the runs took ");
     words_time(&words, before);

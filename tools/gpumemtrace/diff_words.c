@@ -1,6 +1,7 @@
 /* The wording of differences; see diff_words.h. */
 #include "diff_words.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "report/model.h"
@@ -130,15 +131,32 @@ void diff_add_changed(struct words *words, const struct compared *place)
 
 static const char what_is_compared[] = "what goes on all through a run is compared";
 
+/* As many as tell it from 0 and from 1. */
+static int digits(double ratio)
+{
+    return ratio < 0.1 || fabs(ratio - 1) < 0.1 ? 3 : 1;
+}
+
 bool diff_add_length(struct words *words, const struct run_length *length, const char *after_path,
                      const char *before_path)
 {
     unsigned long long before = length->before, after = length->after;
     const char *is = length->basis == LENGTH_CALLS ? "is taken for" : "is";
+    if (length->phases_differ) {
+        words_add(
+            words,
+            "how long %s is beside %s is unknown, for their phases do not agree: numbers are compared as "
+            "they are; --length=TIMES compares by it",
+            after_path, before_path);
+        return true;
+    }
     if (length->ratio == 1)
         return false;
-    words_add(words, "%s %s %.*f times as long as %s ", after_path, is, length->ratio < 0.1 ? 3 : 1,
-              length->ratio, before_path);
+    if (fabs(length->ratio - 1) < 0.0005) /* would be 1.000 */
+        words_add(words, "%s %s almost as long as %s ", after_path, is, before_path);
+    else
+        words_add(words, "%s %s %.*f times as long as %s ", after_path, is, digits(length->ratio),
+                  length->ratio, before_path);
     switch (length->basis) {
     case LENGTH_STEPS:
         words_add(words, "(%llu → %llu steps): %s per step", before, after, what_is_compared);

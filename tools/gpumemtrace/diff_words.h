@@ -22,7 +22,8 @@ void diff_add_only(struct words *words, const struct saved_figures *figures);
 /* … and what changed at one that both have, and what was to be expected where that is not what was before */
 void diff_add_changed(struct words *words, const struct compared *place);
 /* "after.gmt is 2.0 times as long as before.gmt (50 → 100 steps); what goes on …": a run of another length,
- * and what that means for the comparison. False, and nothing, where it is not known to be of another. */
+ * and what that means for the comparison; or that it is unknown since phases do not agree. False, and
+ * nothing, where it is not known to be of another. */
 bool diff_add_length(struct words *words, const struct run_length *length, const char *after_path,
                      const char *before_path);
 
