@@ -1,5 +1,6 @@
 """`gpumemtrace diff` of runs of different length: what the length alone makes of a figure is no change."""
 import json
+import re
 
 import pytest
 from conftest import ROOT
@@ -86,7 +87,7 @@ def test_a_run_of_another_length_differs_in_its_totals_alone(gmt, runs, marks, f
             (N if first == "once" else 2 * N) * MIB
     text = gmt.tool("diff", before, after).stdout
     assert f"{ratio:.1f} times as long as {before}" in text
-    assert "no place changed; 7 as before" in text and "by the length of the run alone: still allocated" in text
+    assert "no place changed; 6 as before; 1 that adds up" in text and "by the length of the run alone: still allocated" in text
     assert "still allocated at the end" in text
 
 
@@ -270,3 +271,21 @@ def test_the_ratio_is_said_as_exactly_as_needed_and_only_where_it_can_be(gmt, be
     assert words in text if words else "as long as" not in text
     length = json.loads(gmt.tool("diff", "--json", *files).stdout)["before"]["length"]
     assert (length["basis"], length["ratio"]) == (("steps", round(after / before, 3)) if words else ("unknown", 1))
+
+
+@pytest.mark.parametrize("top, listed", [(None, "cab"), (2, "ca"), (0, "cab")])
+def test_every_place_that_adds_up_is_listed_the_biggest_first(gmt, top, listed):
+    """Each keeps so many MiB of each step."""
+    runs = [report(busy("forward", 4 * steps), *[busy(name, steps, live=size * steps * MIB, blocks=steps)
+                                                 for name, size in (("a", 2), ("b", 1), ("c", 3))]) for steps in (10, 20)]
+    for whole, steps in zip(runs, (10, 20)):
+        whole["counters"] = {"steps": steps}
+    options = [] if top is None else [f"--top={top}"]
+    files = pair_of(gmt, *runs)
+    text = gmt.tool("diff", *options, *files).stdout
+    assert "no place changed; 1 as before; 3 that add up" in text
+    assert re.findall(r"alone: still allocated \S+ MiB → \S+ MiB at (\w), which adds up", text) == list(listed)
+    markdown = gmt.tool("diff", "--markdown", *options, *files).stdout
+    assert "3 places add up by the length of the run alone" in markdown and "changed</summary>" not in markdown
+    assert re.findall(r"^\| `(\w)` \| \S+ MiB → \S+ MiB \|$", markdown, re.M) == list(listed)
+    assert ("and 1 more" in text) == ("and 1 more" in markdown) == (top == 2)

@@ -242,6 +242,12 @@ static void decide(struct comparison *comparison, struct compared *row, const st
         row->change = equal(&row->expected, &row->after) ? CHANGE_NONE : CHANGE_CHANGED;
 }
 
+bool comparison_adds_up(const struct compared *place)
+{
+    return place->change == CHANGE_NONE && place->before.live_bytes != place->after.live_bytes &&
+           place->expected.live_bytes != place->before.live_bytes;
+}
+
 /* How much a change of a place matters. */
 static uint64_t magnitude(const struct compared *place)
 {
@@ -257,6 +263,10 @@ static int by_magnitude(const void *left, const void *right)
     if (x == y) {
         x = difference(a->expected.allocs, a->after.allocs).amount;
         y = difference(b->expected.allocs, b->after.allocs).amount;
+    }
+    if (x == y) { /* of those that add up */
+        x = difference(a->before.live_bytes, a->after.live_bytes).amount;
+        y = difference(b->before.live_bytes, b->after.live_bytes).amount;
     }
     if (x != y)
         return x > y ? -1 : 1;
@@ -276,6 +286,7 @@ static void decide_all(struct matching *matching, struct room *room)
     for (size_t i = 0; i < comparison->place_count; i++) {
         decide(comparison, &comparison->places[i], &matching->places[i], room);
         comparison->counts[comparison->places[i].change]++;
+        comparison->adding_up += comparison_adds_up(&comparison->places[i]);
     }
     comparison->same &= comparison->counts[CHANGE_NONE] == comparison->place_count;
     if (comparison->place_count > 0)

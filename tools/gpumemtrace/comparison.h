@@ -55,6 +55,7 @@ struct comparison {
     struct compared *spaces;
     struct compared *places;        /* the biggest change first */
     size_t counts[CHANGE_GONE + 1]; /* places, by how they changed */
+    size_t adding_up;               /* of those without a change: see comparison_adds_up() */
     struct saved_figures *figures;  /* what `each` points into */
     struct run_length *lengths;     /* of each run before */
     bool same;                      /* nothing changed at all */
@@ -65,6 +66,9 @@ struct comparison {
 int comparison_make(struct comparison *comparison, struct saved_report *before, size_t before_count,
                     struct saved_report *after, double length);
 void comparison_release(struct comparison *comparison);
+
+/* Whether the place has no change and yet has other bytes at the end: those that the length alone makes. */
+bool comparison_adds_up(const struct compared *place);
 
 /* after - before, as a sign and a size. */
 struct difference {

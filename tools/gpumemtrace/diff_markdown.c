@@ -146,6 +146,36 @@ static void write_places(const struct diff *diff, struct output *out)
                       other == 1 ? "" : "s", other == 1 ? "s" : "");
 }
 
+/* No change, and bytes that totals have more or less by the length of the run. */
+static void write_by_length(const struct diff *diff, struct output *out)
+{
+    const struct comparison *comparison = &diff->comparison;
+    size_t listed = 0;
+    if (comparison->adding_up == 0)
+        return;
+    output_format(out,
+                  "\n<details><summary>%zu place%s add%s up by the length of the run alone</summary>\n\n"
+                  "| place | at the end |\n|---|--:|\n",
+                  comparison->adding_up, comparison->adding_up == 1 ? "" : "s",
+                  comparison->adding_up == 1 ? "s" : "");
+    for (size_t i = 0; i < comparison->place_count; i++) {
+        const struct compared *place = &comparison->places[i];
+        if (!comparison_adds_up(place) || (diff->top > 0 && listed == diff->top))
+            continue;
+        struct words words = {0};
+        output_text(out, "| ");
+        write_code(out, place->site->title ? place->site->title : place->site->api);
+        words_add(&words, " | ");
+        diff_add_sizes(&words, place->before.live_bytes, place->after.live_bytes);
+        words_add(&words, " |\n");
+        write_words(out, &words);
+        listed++;
+    }
+    if (comparison->adding_up > listed)
+        output_format(out, "\n… and %zu more\n", comparison->adding_up - listed);
+    output_text(out, "\n</details>\n");
+}
+
 static void write_gates(const struct diff *diff, struct output *out)
 {
     for (size_t i = 0; i < diff->gates.count; i++) {
@@ -184,6 +214,7 @@ void diff_write_markdown(const struct diff *diff, struct output *out)
     write_spaces(comparison, out);
     write_lengths(diff, out);
     write_places(diff, out);
+    write_by_length(diff, out);
     output_text(out, "\nCompared ");
     write_code(out, diff->before_paths[0]);
     if (diff->before_count > 1)

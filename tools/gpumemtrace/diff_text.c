@@ -71,7 +71,10 @@ static void say_places(const struct diff *diff, struct output *out)
     words_add(&words, "%s changed", changed > 0 ? "" : "no place");
     if (counts[CHANGE_NEW] + counts[CHANGE_GONE] > 0)
         words_add(&words, ", %zu of them new and %zu gone", counts[CHANGE_NEW], counts[CHANGE_GONE]);
-    words_add(&words, "; %zu as before", counts[CHANGE_NONE]);
+    words_add(&words, "; %zu as before", counts[CHANGE_NONE] - comparison->adding_up);
+    if (comparison->adding_up > 0)
+        words_add(&words, "; %zu that add%s up by the length of the run", comparison->adding_up,
+                  comparison->adding_up == 1 ? "s" : "");
     words_end_line(&words, out);
     for (size_t i = 0; i < comparison->place_count; i++) {
         const struct compared *place = &comparison->places[i];
@@ -88,27 +91,27 @@ static void say_places(const struct diff *diff, struct output *out)
     }
 }
 
-/* Where totals differ and no place is told: what made them differ adds up, and only for longer. */
-static void say_by_length(const struct comparison *comparison, struct output *out)
+/* What makes totals differ besides: it adds up, and only for longer or shorter. */
+static void say_by_length(const struct diff *diff, struct output *out)
 {
-    const struct compared *most = NULL;
-    uint64_t most_bytes = 0;
+    const struct comparison *comparison = &diff->comparison;
+    size_t listed = 0;
     struct words words = {0};
     for (size_t i = 0; i < comparison->place_count; i++) {
         const struct compared *place = &comparison->places[i];
-        uint64_t bytes = difference(place->before.live_bytes, place->after.live_bytes).amount;
-        if (place->change == CHANGE_NONE && bytes > most_bytes &&
-            place->expected.live_bytes != place->before.live_bytes) {
-            most = place;
-            most_bytes = bytes;
-        }
+        if (!comparison_adds_up(place) || (diff->top > 0 && listed == diff->top))
+            continue;
+        words_add(&words, "by the length of the run alone: still allocated ");
+        diff_add_sizes(&words, place->before.live_bytes, place->after.live_bytes);
+        words_add(&words, " at %s, which adds up",
+                  place->site->title ? place->site->title : place->site->api);
+        words_end_line(&words, out);
+        listed++;
     }
-    if (!most)
-        return;
-    words_add(&words, "by the length of the run alone: still allocated ");
-    diff_add_sizes(&words, most->before.live_bytes, most->after.live_bytes);
-    words_add(&words, " at %s, which adds up", most->site->title ? most->site->title : most->site->api);
-    words_end_line(&words, out);
+    if (comparison->adding_up > listed) {
+        words_add(&words, "  … and %zu more that add up (--top=0 lists all)", comparison->adding_up - listed);
+        words_end_line(&words, out);
+    }
 }
 
 static void say_doubts(const char *path, const struct saved_report *report, struct output *out)
@@ -201,7 +204,7 @@ void diff_write_text(const struct diff *diff, struct output *out)
     const struct comparison *comparison = &diff->comparison;
     struct words words = {0};
     say_runs(diff, out);
-    if (comparison->same) {
+    if (comparison->same && comparison->adding_up == 0) {
         words_add(&words, is_as_long(comparison) ? "no change: the same memory at the same "
                                                  : "no change beyond the length of the run at the same ");
         words_count(&words, comparison->place_count, "place");
@@ -210,7 +213,7 @@ void diff_write_text(const struct diff *diff, struct output *out)
         say_spaces(comparison, out);
         output_text(out, "\n");
         say_places(diff, out);
-        say_by_length(comparison, out);
+        say_by_length(diff, out);
     }
     if (diff->gates.count > 0)
         output_text(out, "\n");
