@@ -156,6 +156,19 @@ def test_the_spread_of_several_runs_before_is_tolerated(gate, after, fails):
     assert gate.fails("site:train.py:peak>+0", befores, run_of(after * MIB)) is fails
 
 
+@pytest.mark.parametrize("lengths, condition, words", [
+    ((40, 80, 80), "leak>+0", None), ((40, 80, 80), "leak>+5M", "without 1 run before of another length"),
+    ((40, 160, 80), "leak>+19M", None), ((40, 160, 80), "leak>+20M", "their spread is not tolerated"),
+    ((40, 40, 80), "leak>+0", "the runs before spread over 60.0 MiB"), ((40, 160, 80), "growth>+0", "0 B/s")])
+def test_what_runs_before_differ_in_by_their_length_is_not_tolerated(gate, lengths, condition, words):
+    """40 and 100 MiB before, 105 MiB of the one that is as long or 120 MiB after."""
+    *befores, after = [run_of(size * MIB, load=0) for size in (40, 100, 120 if lengths[1] == 160 else 105)]
+    for whole, steps in zip((*befores, after), lengths):
+        whole["counters"] = {"steps": steps}
+    done = gate.run([condition], befores, after, status=0 if words else 1)
+    assert not words or words in done.stdout
+
+
 def test_what_several_runs_before_spread_over_is_no_change(gate):
     befores = [run_of(size * MIB) for size in (100, 104, 102)]
     result = json.loads(gate.run([], befores, run_of(107 * MIB), "--json", status=0).stdout)

@@ -126,8 +126,39 @@ struct measured {
     const struct compared *space; /* NULL: a sum */
     const char *layer;            /* of the places in the sum */
     uint64_t after, low, high;
-    size_t rows;
+    size_t rows, runs;
 };
+
+/* Which runs before a condition is held against. What they spread over for being of different length is no
+ * tolerance: where they are, only those as long as the run after count, or the highest where there is none.
+ */
+struct baselines {
+    bool counts[BASELINES_MAX];
+    size_t left_out;
+    bool no_spread;
+};
+
+#define LENGTH_TOLERANCE 0.01
+
+static struct baselines find_baselines(const struct gate *gate, const struct comparison *comparison)
+{
+    struct baselines baselines = {0};
+    bool differ = false;
+    size_t as_long = 0, count = comparison->before_count;
+    for (size_t run = 0; run < count; run++) {
+        double ratio = comparison->lengths[run].ratio, first = comparison->lengths[0].ratio;
+        differ |= fabs(ratio - first) > LENGTH_TOLERANCE * first;
+        baselines.counts[run] = fabs(ratio - 1) <= LENGTH_TOLERANCE;
+        as_long += baselines.counts[run];
+    }
+    if (differ && as_long > 0 && gate->metric != GATE_GROWTH) {
+        baselines.left_out = count - as_long;
+        return baselines;
+    }
+    memset(baselines.counts, true, count);
+    baselines.no_spread = differ && gate->metric != GATE_GROWTH;
+    return baselines;
+}
 
 static uint64_t whole_bytes(double bytes)
 {
@@ -153,12 +184,18 @@ static bool is_over(const struct gate *gate, const struct measured *measured)
     return measured->after > allowed(gate, measured);
 }
 
-static void take_low_and_high(struct measured *measured, uint64_t value, bool first)
+static void take_before(struct measured *measured, const struct baselines *baselines, size_t run,
+                        uint64_t value)
 {
-    if (first || value < measured->low)
-        measured->low = value;
-    if (first || value > measured->high)
+    if (!baselines->counts[run])
+        return;
+    if (measured->runs == 0 || value > measured->high)
         measured->high = value;
+    if (measured->runs == 0 || value < measured->low)
+        measured->low = value;
+    if (baselines->no_spread)
+        measured->low = measured->high;
+    measured->runs++;
 }
 
 /* Framework blocks lie inside the driver's: where places are summed, they would count twice, so that only one
@@ -169,7 +206,7 @@ static bool counts(const struct gate *gate, const struct compared *row, const ch
 }
 
 static struct measured sum_places(const struct gate *gate, const struct comparison *comparison,
-                                  const char *layer)
+                                  const struct baselines *baselines, const char *layer)
 {
     struct measured measured = {.layer = layer};
     for (size_t run = 0; run < comparison->before_count; run++) {
@@ -177,7 +214,7 @@ static struct measured sum_places(const struct gate *gate, const struct comparis
         for (size_t i = 0; i < comparison->place_count; i++)
             if (counts(gate, &comparison->places[i], layer))
                 before = sum(before, figure(gate, &comparison->places[i].each[run]));
-        take_low_and_high(&measured, before, run == 0);
+        take_before(&measured, baselines, run, before);
     }
     for (size_t i = 0; i < comparison->place_count; i++) {
         if (!counts(gate, &comparison->places[i], layer))
@@ -196,10 +233,11 @@ static double excess(const struct gate *gate, const struct measured *measured)
 
 /* Of a site both layers are asked, since it may have memory of the driver's and of a framework's: the one
  * further over its limit decides. */
-static struct measured worse_layer(const struct gate *gate, const struct comparison *comparison)
+static struct measured worse_layer(const struct gate *gate, const struct comparison *comparison,
+                                   const struct baselines *baselines)
 {
-    struct measured driver = sum_places(gate, comparison, layer_names[LAYER_DRIVER]);
-    struct measured framework = sum_places(gate, comparison, layer_names[LAYER_FRAMEWORK]);
+    struct measured driver = sum_places(gate, comparison, baselines, layer_names[LAYER_DRIVER]);
+    struct measured framework = sum_places(gate, comparison, baselines, layer_names[LAYER_FRAMEWORK]);
     if (framework.rows == 0)
         return driver;
     if (driver.rows == 0)
@@ -208,7 +246,8 @@ static struct measured worse_layer(const struct gate *gate, const struct compari
 }
 
 /* The space that is furthest over its limit, or nearest to it. */
-static struct measured worst_space(const struct gate *gate, const struct comparison *comparison)
+static struct measured worst_space(const struct gate *gate, const struct comparison *comparison,
+                                   const struct baselines *baselines)
 {
     struct measured worst = {0};
     double worst_by = 0;
@@ -218,7 +257,7 @@ static struct measured worst_space(const struct gate *gate, const struct compari
             continue;
         struct measured measured = {.space = row, .after = row->after.peak_bytes, .rows = 1};
         for (size_t run = 0; run < comparison->before_count; run++)
-            take_low_and_high(&measured, row->each[run].peak_bytes, run == 0);
+            take_before(&measured, baselines, run, row->each[run].peak_bytes);
         double by = excess(gate, &measured);
         if (!worst.space || by > worst_by) {
             worst = measured;
@@ -279,21 +318,35 @@ static void add_subject(struct words *words, const struct gate *gate, const stru
     }
 }
 
+static void add_baselines(struct words *words, const struct baselines *baselines)
+{
+    if (baselines->left_out > 0) {
+        words_add(words, ", without ");
+        words_count(words, baselines->left_out, "run");
+        words_add(words, " before of another length");
+    } else if (baselines->no_spread) {
+        words_add(words, ", the runs before are of different length: their spread is not tolerated");
+    }
+}
+
 void gate_check(const struct gate *gate, const struct comparison *comparison, struct gate_result *result)
 {
     struct words words = {0};
     struct measured measured;
+    const struct baselines baselines = find_baselines(gate, comparison);
     if (gate->site)
-        measured = worse_layer(gate, comparison);
+        measured = worse_layer(gate, comparison, &baselines);
     else if (gate->metric == GATE_PEAK)
-        measured = worst_space(gate, comparison);
+        measured = worst_space(gate, comparison, &baselines);
     else
-        measured = sum_places(gate, comparison, layer_names[LAYER_DRIVER]);
+        measured = sum_places(gate, comparison, &baselines, layer_names[LAYER_DRIVER]);
     result->failed = is_over(gate, &measured);
     if (measured.rows == 0)
         words_add(&words, "nothing of that in either run");
     else
         add_subject(&words, gate, &measured);
+    if (gate->relative && measured.rows > 0)
+        add_baselines(&words, &baselines);
     uint64_t share;
     const struct compared *place = result->failed ? culprit(gate, comparison, &measured, &share) : NULL;
     if (place) {

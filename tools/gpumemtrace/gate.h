@@ -10,7 +10,9 @@
  *           a space's name (device, managed, pinned, …), or device:N
  *           site:PATTERN    places whose title has PATTERN in it, together; * stands for anything
  *   LIMIT   a number, with K, M, G or T for powers of 1024; with + it is counted from the runs before, and
- * may then be a percentage. Of several runs before, from the highest, and their spread is added.
+ * may then be a percentage. Of several runs before, from the highest, and their spread is added; but
+ * where they differ in length, which growth does not depend on, only those as long as the run after count, or
+ * no spread is added.
  */
 #ifndef GPUMEMTRACE_GATE_H
 #define GPUMEMTRACE_GATE_H
