@@ -52,16 +52,56 @@ def test_a_file_that_is_there_keeps_its_rights(write, folder):
     assert stat.S_IMODE((folder / "out").stat().st_mode) == 0o604
 
 
+def no_room():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))
+
+
 def test_what_cannot_be_written_whole_leaves_what_was_there(write, folder):
     (folder / "out").write_text("before")
-
-    def no_room():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50, 50))
-
     done = write(folder / "out", status=2, preexec_fn=no_room)
     assert done.stderr == f"gpumemtrace: {folder}/out: File too large\n"
     assert (folder / "out").read_text() == "before" and names(folder) == ["out"]
+
+
+def test_what_cannot_be_written_whole_leaves_what_a_link_leads_to(write, folder):
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text("before")
+    (folder / "deep" / "link").symlink_to("file")
+    (folder / "out").symlink_to("deep/link")
+    write(folder / "out", status=2, preexec_fn=no_room)
+    assert (folder / "deep" / "file").read_text() == "before" and names(folder / "deep") == ["file", "link"]
+
+
+def test_a_file_of_two_names_stays_one(write, folder):
+    (folder / "out").write_text("before")
+    os.link(folder / "out", folder / "other")
+    write(folder / "out")
+    assert (folder / "other").samefile(folder / "out") and (folder / "out").read_text() != "before"
+
+
+def test_a_file_keeps_its_owner_and_group(write, folder):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    (folder / "out").write_text("before")
+    os.chown(folder / "out", 1234, 2345)
+    write(folder / "out")
+    there = (folder / "out").stat()
+    assert (there.st_uid, there.st_gid) == (1234, 2345) and (folder / "out").read_text() != "before"
+
+
+def test_a_file_that_is_mounted_there_is_written_in_place(gmt, folder):
+    recording = recording_writer.example().write(gmt.folder / "train.gmt")
+    for name in ("file", "out"):
+        (folder / name).write_text("before")
+    script = 'mount --bind "$1/file" "$1/out" || exit 77; exec "$2" export -f csv -o "$1/out" "$3"'
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", folder, TOOL, recording],
+                          capture_output=True, text=True, env=gmt.environment(traced=False))
+    if done.returncode == 77 or done.stderr.startswith("unshare:"):
+        pytest.skip(f"no mount to be had: {done.stderr}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "file").read_text() == gmt.tool("export", "-f", "csv", recording).stdout
+    assert names(folder) == ["file", "out"]
 
 
 def test_a_link_is_followed_and_stays(write, folder):

@@ -14,11 +14,13 @@ struct destination {
     struct output out;
     const char *path; /* for messages; NULL: standard output */
     char *aside;      /* the file's name until it is whole; NULL: it is written in place */
+    char *target;     /* what it replaces then, with its links followed; NULL: `path` */
 };
 
-/* A file that a person named; NULL or "-": standard output. What is no plain file (a device, a FIFO, a link)
- * is written in place, and so is a file in a folder that takes no other. False: it cannot be opened. `path`
- * must outlive it. */
+/* A file that a person named; NULL or "-": standard output. A link is followed to the file that is replaced.
+ * What is no plain file (a device, a FIFO), has other names, too, or an owner whom we cannot give it to, is
+ * written in place, and so is a file in a folder that takes no other. False: it cannot be opened. `path` must
+ * outlive it. */
 bool destination_open(struct destination *to, const char *path);
 /* A file of a name of our own making, for its owner alone. Whatever has the name is replaced, never followed.
  */
