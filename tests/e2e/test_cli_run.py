@@ -32,8 +32,10 @@ def test_death_by_signal_is_passed_on(gmt, name):
 def test_program_that_cannot_be_started(gmt, tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("no program")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo, 0o755)
     for program, status, why in [("no-such-program", 127, "No such file or directory"),
-                                 (plain, 126, "Permission denied")]:
+                                 (plain, 126, "Permission denied"), (fifo, 126, "Permission denied")]:
         done = run(gmt, program, status=None)
         assert done.returncode == status
         assert done.stderr == f"gpumemtrace: {program}: {why}\n"

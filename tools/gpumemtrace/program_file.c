@@ -31,11 +31,22 @@ static bool find_in_path(const char *name, char path[PATH_MAX])
     return false;
 }
 
+/* NULL when it is no regular file, too: a FIFO would be waited for, and a device started. */
+static FILE *open_regular(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? fdopen(fd, "r") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
 /* "#!/usr/bin/env -S python3 -u" gives python3. False when the file is no script. */
 static bool read_script(const char *path, char interpreter[PATH_MAX])
 {
     char line[512] = "", *save = NULL;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_regular(path);
     bool is_script = file && fgets(line, sizeof(line), file) && strncmp(line, "#!", 2) == 0;
     if (file)
         fclose(file);
