@@ -275,6 +275,25 @@ def test_on_a_terminal_it_answers_to_keys(gmt, steps):
     assert os.waitstatus_to_exitcode(status) == 0
 
 
+@pytest.mark.parametrize("form", ["--json", "--openmetrics"])
+@pytest.mark.parametrize("kind", ["missing", "no recording", "damaged"])
+def test_one_that_cannot_be_read_keeps_none_of_the_others_from_being_shown(gmt, form, kind):
+    good = recording_writer.example().write(gmt.folder / "good.gmt")
+    bad = gmt.folder / "bad.gmt"
+    if kind == "no recording":
+        bad.write_text("noise")
+    elif kind == "damaged":
+        bad.write_bytes(good.read_bytes()[:4096] + b"\xff" * 4096)
+    alone = gmt.tool("top", "--once", form, bad, status=2)
+    done = gmt.tool("top", "--once", form, bad, good, status=2)
+    assert str(bad) in done.stderr and done.stderr == alone.stderr and alone.stdout == ""
+    if form == "--json":
+        shown = [process["path"] for process in json.loads(done.stdout)["processes"] if not process["problem"]]
+        assert shown == [str(good)]
+    else:
+        assert 'gpumemtrace_out_of_memory{recording="good"' in done.stdout and done.stdout.endswith("# EOF\n")
+
+
 @pytest.mark.parametrize("arguments, words", [
     (["/nowhere.gmt"], "No such file"), (["1"], "writes no recording"), (["--sort", "liev", "x"], "did you mean 'live'?"),
     (["-d", "0", "x"], "--interval"), (["-d", "x", "x"], "--interval"), ([__file__], "not a recording")])

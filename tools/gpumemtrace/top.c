@@ -92,17 +92,25 @@ static bool look(struct top *top)
     return false;
 }
 
-/* A file that cannot be read is unreadable input where nothing else was asked for. */
-static int judge(const struct top *top)
+/* Those that cannot be read are said. */
+static int judge(const struct live *live)
 {
-    const struct live *live = &top->live;
+    int status = STATUS_GOOD;
     for (size_t i = 0; i < live->process_count; i++) {
         if (!live_problem(live->processes[i]))
             continue;
         complain(live_path(live->processes[i]), "%s", live_problem(live->processes[i]));
-        return STATUS_UNUSABLE;
+        status = STATUS_UNUSABLE;
     }
-    return STATUS_GOOD;
+    return status;
+}
+
+static bool any_readable(const struct live *live)
+{
+    for (size_t i = 0; i < live->process_count; i++)
+        if (!live_problem(live->processes[i]))
+            return true;
+    return live->process_count == 0;
 }
 
 /* What is there now: rates are Prometheus' own affair. */
@@ -118,10 +126,10 @@ static int print_metrics(const struct live *live)
     output_init(&out, STDOUT_FILENO);
     bool done = recordings && openmetrics_write(recordings, count, &out);
     free(recordings);
-    if (done)
-        return finish_printing(&out);
-    complain(NULL, "not enough memory");
-    return STATUS_UNUSABLE;
+    if (!done)
+        complain(NULL, "not enough memory");
+    int status = done ? finish_printing(&out) : STATUS_UNUSABLE;
+    return status == STATUS_GOOD ? judge(live) : status;
 }
 
 static int print_looks(struct request *request)
@@ -143,31 +151,37 @@ static int print_looks(struct request *request)
             return STATUS_UNUSABLE;
         more = !request->once && (live_any_running(&top->live) || top->live.finds);
     }
-    return judge(top);
+    return judge(&top->live);
+}
+
+/* A recording that cannot be read keeps none of the others from being shown; the status tells of it. */
+static int show(struct request *request)
+{
+    struct live *live = &request->top.live;
+    if (!look(&request->top))
+        return STATUS_UNUSABLE;
+    if (!any_readable(live))
+        return judge(live);
+    if (request->openmetrics)
+        return print_metrics(live);
+    bool on_terminal = !request->once && !request->json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+    return on_terminal ? top_run_screen(&request->top) : print_looks(request);
 }
 
 static int top_main(const struct command *command, int argc, char **argv)
 {
     struct request request = {.top = {.lines = LINES_DEFAULT, .interval_ns = INTERVAL_DEFAULT}};
     struct live *live = &request.top.live;
-    int status = STATUS_GOOD;
+    int unusable = 0;
     read_options(command, argc, argv, &request);
-    for (int i = optind; i < argc && status == STATUS_GOOD; i++)
-        status = add_word(live, argv[i]) == 0 ? STATUS_GOOD : STATUS_UNUSABLE;
+    for (int i = optind; i < argc; i++)
+        unusable += add_word(live, argv[i]) != 0;
     if (optind == argc)
         live_add_all(live);
-    if (status == STATUS_GOOD && !look(&request.top))
-        status = STATUS_UNUSABLE;
-    if (status == STATUS_GOOD)
-        status = judge(&request.top);
-    if (status == STATUS_GOOD && request.openmetrics)
-        status = print_metrics(live);
-    else if (status == STATUS_GOOD)
-        status = !request.once && !request.json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)
-                     ? top_run_screen(&request.top)
-                     : print_looks(&request);
+    bool any = optind == argc || unusable < argc - optind;
+    int status = any ? show(&request) : STATUS_UNUSABLE;
     live_release(live);
-    return status;
+    return unusable ? STATUS_UNUSABLE : status;
 }
 
 const struct command top_command = {
