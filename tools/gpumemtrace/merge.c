@@ -206,10 +206,8 @@ const struct command merge_command = {
     .details =
         "Each is a recording (.gmt), a report (.json) or a folder of them. Processes of one rank (as "
         "torchrun,\n"
-        "mpirun, Slurm and PMI number them) are added up. Devices are not told apart. The files are read "
-        "one\n"
-        "after the other, however many there are. A file that cannot be read is named and left out; the\n"
-        "status is 2 then.",
+        "mpirun, Slurm and PMI number them) are added up. Devices are not told apart. Up to four recordings\n"
+        "are read at a time. A file that cannot be read is named and left out; the status is 2 then.",
     .example =
         "  gpumemtrace run -o out/%h.%p -- torchrun --nproc-per-node 8 train.py && gpumemtrace merge out\n"
         "  srun gpumemtrace run -q -o out/%r.%p -- python3 train.py; gpumemtrace merge --json out "

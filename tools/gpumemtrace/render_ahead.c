@@ -106,10 +106,15 @@ static bool start_helper(struct render_ahead *ahead, size_t helper_count)
     return true;
 }
 
+/* A machine with more than CPU_SETSIZE processors does not tell those that we may use by a set of this size.
+ */
 static size_t processors(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (size_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (size_t)online : 1;
 }
 
 struct render_ahead *render_ahead_start(const char *const *paths, size_t count,
