@@ -1,6 +1,7 @@
 """`gpumemtrace diff` of runs of different length: what the length alone makes of a figure is no change."""
 import json
 import re
+import resource
 
 import pytest
 from conftest import ROOT
@@ -289,3 +290,21 @@ def test_every_place_that_adds_up_is_listed_the_biggest_first(gmt, top, listed):
     assert "3 places add up by the length of the run alone" in markdown and "changed</summary>" not in markdown
     assert re.findall(r"^\| `(\w)` \| \S+ MiB → \S+ MiB \|$", markdown, re.M) == list(listed)
     assert ("and 1 more" in text) == ("and 1 more" in markdown) == (top == 2)
+
+
+@pytest.mark.parametrize("what", ["phases", "spaces"])
+def test_many_phases_and_spaces_take_time_in_proportion(gmt, what):
+    """Ten times as many take about ten times the processor time, and not a hundred times."""
+    taken = []
+    for count in (3000, 30000):
+        whole = report(busy("forward", 100))
+        if what == "phases":
+            whole["phases"] = [{"name": f"phase {number}", "count": 2, "first_time_ns": 1} for number in range(count)]
+        else:
+            whole["spaces"] = [{**whole["spaces"][0], "space": f"space {number}"} for number in range(count)]
+        files = pair_of(gmt, whole, whole)
+        begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+        gmt.tool("diff", *files)
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(end.ru_utime - begin.ru_utime)
+    assert taken[1] < max(40 * taken[0], 0.5)

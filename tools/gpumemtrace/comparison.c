@@ -1,6 +1,7 @@
 /* Comparing reports; see comparison.h. */
 #include "comparison.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,9 @@
 #include "place.h"
 #include "run_length.h"
 
-struct known_place {
+struct known {
     size_t index;
+    char *key; /* a space's, which is the table's own */
     UT_hash_handle hh;
 };
 
@@ -21,8 +23,8 @@ struct making {
 
 struct matching {
     struct comparison *comparison;
-    struct known_place *known; /* one for each place, in one array */
-    struct known_place *by_key;
+    struct known *known, *known_spaces; /* one for each place, and each space, in one array */
+    struct known *by_key, *space_by_key;
     struct making *spaces, *places;
     size_t rows; /* spaces and places that began, to hand out `figures` */
 };
@@ -120,7 +122,7 @@ static void begin_row(struct matching *matching, struct compared *row)
 static struct compared *find_place(struct matching *matching, char *key)
 {
     struct comparison *comparison = matching->comparison;
-    struct known_place *known;
+    struct known *known;
     HASH_FIND_STR(matching->by_key, key, known);
     if (known) {
         free(key);
@@ -181,17 +183,27 @@ static int add_sites(struct matching *matching, const struct saved_report *repor
     return 0;
 }
 
-static bool is_space(const struct compared *row, const struct saved_space *space)
-{
-    return row->device == space->device && row->space && strcmp(row->space, space->space) == 0;
-}
-
+/* NULL when memory ran out. */
 static struct compared *find_space(struct matching *matching, const struct saved_space *space)
 {
     struct comparison *comparison = matching->comparison;
-    for (size_t i = 0; i < comparison->space_count; i++)
-        if (is_space(&comparison->spaces[i], space))
-            return &comparison->spaces[i];
+    struct known *known;
+    char *key;
+    if (asprintf(&key, "%d %s", space->device, space->space) < 0)
+        return NULL;
+    HASH_FIND_STR(matching->space_by_key, key, known);
+    if (known) {
+        free(key);
+        return &comparison->spaces[known->index];
+    }
+    known = &matching->known_spaces[comparison->space_count];
+    known->index = comparison->space_count;
+    HASH_ADD_KEYPTR(hh, matching->space_by_key, key, strlen(key), known);
+    if (!hash_added(known)) {
+        free(key);
+        return NULL;
+    }
+    known->key = key;
     struct compared *added = &comparison->spaces[comparison->space_count++];
     added->layer = "driver";
     added->space = space->space;
@@ -200,13 +212,16 @@ static struct compared *find_space(struct matching *matching, const struct saved
     return added;
 }
 
-static void add_spaces(struct matching *matching, const struct saved_report *report, size_t run)
+static int add_spaces(struct matching *matching, const struct saved_report *report, size_t run)
 {
     for (size_t i = 0; i < report->space_count; i++) {
         struct compared *space = find_space(matching, &report->spaces[i]);
+        if (!space)
+            return -1;
         struct making *making = &matching->spaces[space - matching->comparison->spaces];
         add_run(matching->comparison, space, making, run, &report->spaces[i].figures);
     }
+    return 0;
 }
 
 /* Calls of a space are those of its places, and judged there. */
@@ -310,8 +325,7 @@ static int match_all(struct matching *matching, struct saved_report *before, str
         rules = place_rules_common(rules, place_rules(&before[i]));
     for (size_t i = 0; i <= count; i++) {
         const struct saved_report *report = i < count ? &before[i] : after;
-        add_spaces(matching, report, i);
-        if (add_sites(matching, report, &rules, i) != 0)
+        if (add_spaces(matching, report, i) != 0 || add_sites(matching, report, &rules, i) != 0)
             return -1;
     }
     return 0;
@@ -331,6 +345,7 @@ int comparison_make(struct comparison *comparison, struct saved_report *before, 
     comparison->places = calloc(sites, sizeof(*comparison->places));
     comparison->figures = calloc((spaces + sites) * (before_count + 1), sizeof(*comparison->figures));
     matching.known = calloc(sites, sizeof(*matching.known));
+    matching.known_spaces = calloc(spaces, sizeof(*matching.known_spaces));
     matching.spaces = calloc(spaces, sizeof(*matching.spaces));
     matching.places = calloc(sites, sizeof(*matching.places));
     comparison->lengths = calloc(before_count + 1, sizeof(*comparison->lengths));
@@ -338,7 +353,8 @@ int comparison_make(struct comparison *comparison, struct saved_report *before, 
                         .expected = calloc(before_count + 1, sizeof(*room.expected))};
     int result = -1;
     if (comparison->spaces && comparison->places && comparison->figures && matching.known &&
-        comparison->lengths && matching.spaces && matching.places && room.values && room.expected)
+        matching.known_spaces && comparison->lengths && matching.spaces && matching.places && room.values &&
+        room.expected)
         result = match_all(&matching, before, after);
     for (size_t i = 0; result == 0 && i < before_count; i++)
         comparison->lengths[i] = run_length_of(&before[i], after, length);
@@ -347,7 +363,11 @@ int comparison_make(struct comparison *comparison, struct saved_report *before, 
     else
         comparison_release(comparison);
     HASH_CLEAR(hh, matching.by_key);
+    HASH_CLEAR(hh, matching.space_by_key);
+    for (size_t i = 0; matching.known_spaces && i < spaces; i++)
+        free(matching.known_spaces[i].key);
     free(matching.known);
+    free(matching.known_spaces);
     free(matching.spaces);
     free(matching.places);
     free(room.values);
