@@ -219,6 +219,18 @@ def test_click_on_the_timeline_shows_who_held_memory_then(played_page):
     page.no_trouble()
 
 
+def test_a_click_without_a_pointer_chooses_a_moment(played_page):
+    """As assistive technology clicks: in the middle of the run."""
+    page = played_page
+    page.browser.evaluate("""(() => {
+        const catcher = document.querySelector("#timeline .catcher"), box = catcher.getBoundingClientRect();
+        const at = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 };
+        catcher.dispatchEvent(new MouseEvent("click", { bubbles: true, ...at })); })()""")
+    assert not page.browser.evaluate("document.querySelector('#measures input[value=moment]').disabled")
+    assert page.browser.text("#reading").startswith("At ")
+    page.no_trouble()
+
+
 def shown_stretch(page):
     return page.browser.text("#span-shown")
 

@@ -264,6 +264,9 @@ const timeline = (() => {
       if (ends && isStretch) span.set(inSight(ends[0]), inSight(ends[1]));
       else if (ends) choose(indexAt(ends[0]));
     });
+    node.addEventListener("click", (event) => { // without a pointer: assistive technology's
+      if (event.detail === 0) choose(indexAt(timeOf(event)));
+    });
     node.addEventListener("pointercancel", () => {
       began = null;
       shown.stretch.style("display", "none");
