@@ -250,6 +250,17 @@ static void write_ooms(struct output *out, const struct subject *subjects, size_
     }
 }
 
+static void write_running(struct output *out, const struct subject *subjects, size_t count)
+{
+    static const char name[] = "gpumemtrace_running";
+    write_head(out, name, "", "1: the process was running when this was written.");
+    for (size_t i = 0; i < count; i++) {
+        output_text(out, name);
+        write_process_labels(out, &subjects[i]);
+        output_format(out, "} %d\n", subjects[i].report->input->process->end == PROCESS_RUNNING);
+    }
+}
+
 /* "out/train.4711.gmt" gives "train.4711". */
 static int stem_length(const char *path)
 {
@@ -307,6 +318,7 @@ bool openmetrics_write(const struct openmetrics_recording *recordings, size_t co
     if (subjects) {
         write_all_places(out, subjects, count);
         write_ooms(out, subjects, count);
+        write_running(out, subjects, count);
         output_text(out, "# EOF\n");
     }
     arena_release(&arena);

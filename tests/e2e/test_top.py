@@ -94,6 +94,7 @@ def test_prometheus_is_told_of_all_processes_together(gmt, steps):
                           ("gpumemtrace_frees", [0, 1])):
         assert {sample.labels["pid"]: sample.value for sample in families[name].samples} == {
             str(process.process.pid): figure for process, figure in zip((steps, other), figures)}
+    assert [sample.value for sample in families["gpumemtrace_running"].samples] == [1, 1]
     (place,) = families["gpumemtrace_site_live_bytes"].samples
     assert (place.labels["site"], place.value) == ("steps.py:7 in keep", 3 * MIB)
     if shutil.which("promtool"):
@@ -115,6 +116,7 @@ def test_prometheus_never_gets_a_series_twice(gmt):
         labels = [tuple(sorted(sample.labels.items())) for sample in family.samples]
         assert len(set(labels)) == len(labels)
     assert all(sample.labels["host"] for sample in samples)
+    assert {sample.value for sample in families["gpumemtrace_running"].samples} == {0}
 
 
 @pytest.mark.parametrize("by", ["pid", "file"])
