@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-import test_torch_real
+import torch_python
 from conftest import BUILD, PROGRAMS, ROOT, SANITIZE, SIMGPU
 from test_reading import TRIES, plain
 
@@ -77,7 +77,7 @@ def play(gmt, folder, settings, console):
     paths, modules = [str(BUILD), os.environ["PATH"]], [str(PROGRAMS), str(ROOT / "python")]
     if settings == NEEDS_TORCH:
         (folder / "sitecustomize.py").write_text(SITE.format(simgpu=str(SIMGPU)))
-        paths.insert(0, str(pathlib.Path(test_torch_real.PYTHON).parent))
+        paths.insert(0, str(pathlib.Path(torch_python.PYTHON).parent))
         modules = [str(folder)]
         settings = ""
     env = gmt.environment(traced=False, PATH=":".join(paths), LD_LIBRARY_PATH=SIMGPU, PYTHONPATH=":".join(modules),
@@ -102,7 +102,7 @@ def test_the_difference_is_found():
 @pytest.mark.parametrize("title, settings, console", TRIED, ids=[title for title, _, _ in TRIED])
 def test_commands_print_what_the_page_shows(gmt, title, settings, console):
     wrong = None
-    if settings == NEEDS_TORCH and not test_torch_real.has_torch():
+    if settings == NEEDS_TORCH and not torch_python.has_torch():
         pytest.skip("PyTorch is not installed")
     for turn in range(TRIES):  # on a busy machine a short run is not always even enough to tell of growth
         wrong = play(gmt, gmt.folder / f"recipes{turn}", settings, console)
