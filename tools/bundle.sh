@@ -2,6 +2,7 @@
 # tools/bundle.sh FOLDER: makes an installed tree independent of the system's packages. What FOLDER/bin/gpumemtrace needs
 # besides the C library is copied into FOLDER/lib/gpumemtrace, with the licence of each, and debug information is left out.
 set -eu
+umask 022
 folder=$1
 libraries=$folder/lib/gpumemtrace
 licences=$folder/share/doc/gpumemtrace/licences
@@ -17,8 +18,11 @@ needed() {
 licence_of() {
     local file owner
     file=$(realpath "$1")
-    owner=$(dpkg-query -S "$file" 2>/dev/null || dpkg-query -S "${file#/usr}" 2>/dev/null) || return 0
-    owner=${owner%%:*}
+    owner=$(dpkg-query -S "$file" 2>/dev/null || dpkg-query -S "${file#/usr}" 2>/dev/null) || {
+        echo "gpumemtrace: no package here knows $file: its licence is missing" >&2
+        return 0
+    }
+    owner=$(sed -n '/^diversion /!{s/[,:].*//p;q}' <<<"$owner")
     cp "/usr/share/doc/$owner/copyright" "$licences/$owner"
 }
 
@@ -33,6 +37,9 @@ done
 
 # shellcheck disable=SC2016 # pkg-config's variable, not this shell's
 sed -i -E 's,^(prefix|libdir|includedir)=,&${pcfiledir}/../..,' "$folder/lib/pkgconfig/gpumemtrace.pc"
+
+# Where it is unpacked is not known yet.
+sed -i -E 's,(^|[ =])/(lib/libgpumemtrace|share/gpumemtrace),\1FOLDER/\2,g' "$folder"/share/man/man7/libgpumemtrace.7
 
 strip --strip-unneeded "$folder/bin/gpumemtrace"
 find "$folder/lib" -type f -name '*.so*' -exec strip --strip-unneeded {} +

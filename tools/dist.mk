@@ -3,7 +3,7 @@
 DIST    := gpumemtrace-$(VERSION)
 BINDIST := $(DIST)-linux-$(shell uname -m)
 # Seconds since 1970, for what is packed: of the commit, where there is one.
-DIST_TIME = $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+DIST_TIME = $(or $(SOURCE_DATE_EPOCH),$(shell { [ -e .git ] && git log -1 --format=%ct; } || date +%s))
 
 # What git has, in its order and with the time of the commit: the same commit gives the same bytes.
 .PHONY: dist
@@ -29,10 +29,10 @@ bindist: $(BUILD)/bindist/gpumemtrace
 	tar -C $(BUILD)/bindist --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(DIST_TIME) -cf - $(BINDIST) | \
 		gzip -9n >$(BUILD)/$(BINDIST).tar.gz
 
-# Debian keeps a package's own files beside its source, not in it: they join it where it is unpacked.
+# What this make was told (BUILD, SANITIZE …) is not for the package's own. Debian keeps a package's own files beside its source, not in it: they join it where it is unpacked.
 .PHONY: deb
 deb: dist
-	@command -v dh dpkg-buildpackage >/dev/null || { \
+	@command -v dh >/dev/null && command -v dpkg-buildpackage >/dev/null || { \
 		echo "gpumemtrace: make deb needs the packages debhelper and dpkg-dev" >&2; exit 1; }
 	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb
 	tar -C $(BUILD)/deb -xf $(BUILD)/$(DIST).tar.gz
@@ -40,4 +40,5 @@ deb: dist
 	sed -e 's|@version@|$(VERSION)|' -e "s|@date@|$$(LC_ALL=C date -R -u -d @$(DIST_TIME))|" \
 		tools/debian/changelog.in >$(BUILD)/deb/$(DIST)/debian/changelog
 	rm $(BUILD)/deb/$(DIST)/debian/changelog.in
-	cd $(BUILD)/deb/$(DIST) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b
+	cd $(BUILD)/deb/$(DIST) && env -i PATH="$$PATH" HOME="$$HOME" LANG=C.UTF-8 DEB_BUILD_OPTIONS="$$DEB_BUILD_OPTIONS" \
+		dpkg-buildpackage -us -uc -b

@@ -15,7 +15,7 @@ zshdir      ?= $(prefix)/share/zsh/site-functions
 fishdir     ?= $(prefix)/share/fish/vendor_completions.d
 INSTALL     ?= install
 # The simulated GPU, for run --simulate: where nothing finds it by chance.
-simgpudir   ?= $(libdir)/gpumemtrace/simgpu
+simgpudir   := $(libdir)/gpumemtrace/simgpu
 # What writes the manual pages and completions: when cross-compiling, one that runs here.
 TOOL        ?= $(BUILD)/gpumemtrace
 
@@ -77,3 +77,4 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(simgpudir)/,$(SIMGPU_LIBRARIES))
 	-rmdir $(DESTDIR)$(simgpudir) $(DESTDIR)$(libdir)/gpumemtrace
 	-rmdir $(addprefix $(DESTDIR),$(includedir)/gpumemtrace $(docdir)/docs/recipes $(docdir)/docs $(docdir) $(pythondir))
+	-rmdir $(DESTDIR)$(patsubst %/,%,$(dir $(pythondir)))

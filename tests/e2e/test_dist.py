@@ -54,14 +54,18 @@ def test_source_tarball_of_one_commit_is_one_file(source):
 
 
 def test_source_tarball_builds_without_git_and_network(source, tmp_path):
-    """Without optimisation, for time; in a network namespace of its own, where that is allowed."""
-    alone = ["unshare", "--net"] if subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode == 0 else []
+    """Without optimisation, for time. What is not committed is not in it."""
+    ways = ["unshare", "--net"], ["unshare", "--map-root-user", "--net"]
+    alone = next((way for way in ways if subprocess.run([*way, "true"], capture_output=True).returncode == 0), None)
+    if alone is None:
+        pytest.skip("no network namespace may be made here")
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "git").symlink_to("/bin/false")
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
     env["PATH"] = f"{commands}{os.pathsep}{env['PATH']}"
-    subprocess.run([*alone, "make", "-s", "-C", source, f"-j{os.cpu_count()}", "lib", "cli", "CFLAGS=-O0"], env=env, check=True)
+    subprocess.run([*alone, "make", "-s", "-C", source, f"-j{os.cpu_count()}", "lib", "cli", "CFLAGS=-O0", "BUILD=build",
+                    "SANITIZE="], env=env, check=True)
     said = subprocess.run([source / "build" / "gpumemtrace", "--version"], capture_output=True, text=True, check=True)
     assert version() in said.stdout
 

@@ -12,6 +12,7 @@ import re
 import select
 import sqlite3
 import subprocess
+import tempfile
 import xml.etree.ElementTree
 
 import pytest
@@ -42,11 +43,14 @@ def whole_csv(data):
 
 
 def whole_database(data):
-    connection = sqlite3.connect(":memory:")
-    connection.deserialize(data)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    for title, api in connection.execute("SELECT title, api FROM sites"):
-        harmless((title + api).encode())
+    with tempfile.NamedTemporaryFile(suffix=".db") as file:
+        file.write(data)
+        file.flush()
+        connection = sqlite3.connect(file.name)
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        for title, api in connection.execute("SELECT title, api FROM sites"):
+            harmless((title + api).encode())
+        connection.close()
 
 
 def varint(data, at):
@@ -181,8 +185,11 @@ def test_names_do_nothing_to_the_terminal_that_is_watched_on(gmt):
     except OSError as error:
         pytest.skip(f"no terminal to be had: {error}")
     if child == 0:
-        os.execve(TOOL, [str(TOOL), "top", str(path)],
-                  gmt.environment(traced=False, TERM="xterm", COLUMNS="120", LINES="30", LC_ALL="C.UTF-8"))
+        try:
+            os.execve(TOOL, [str(TOOL), "top", str(path)],
+                      gmt.environment(traced=False, TERM="xterm", COLUMNS="120", LINES="30", LC_ALL="C.UTF-8"))
+        finally:
+            os._exit(127)
     output = b""
     while b"evil" not in output:
         assert select.select([terminal], [], [], TIMEOUT)[0], output

@@ -48,14 +48,17 @@ static void test_each_errand_is_done_once_by_whoever_has_the_lock(void **state)
     (void)state;
     pthread_t threads[THREADS];
     uint64_t by_others[THREADS] = {0}, sum = 0;
-    done = 0;
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &by_others[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        sum += by_others[i];
+    /* On one busy processor they may not meet at first. */
+    for (int turn = 0; turn < 100 && sum == 0; turn++) {
+        done = 0;
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, work, &by_others[i]), 0);
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            sum += by_others[i];
+        }
+        assert_int_equal(done, THREADS * ERRANDS);
     }
-    assert_int_equal(done, THREADS * ERRANDS);
     assert_true(sum > 0);
     assert_int_equal(pthread_mutex_trylock(&preload.lock), 0);
     pthread_mutex_unlock(&preload.lock);
