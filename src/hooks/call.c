@@ -26,7 +26,7 @@ struct thread_calls {
     enum hook_id runtime;  /* the outermost runtime call we are in, */
     bool recording;        /* and whether it is recorded */
     unsigned driver_calls; /* that acted inside it */
-    unsigned pending_count;
+    unsigned pending_count, pending_done;
     struct pending pending[PENDING_MAX];
 };
 
@@ -62,13 +62,12 @@ static void forget_abandoned(const struct call *call)
         return;
     if (calls.runtime_depth > 0 && calls.recording)
         flush(hook_symbols[calls.runtime].bare, false);
-    device_window_abandon();
     calls.driver_depth = calls.runtime_depth = 0;
     /* Below it on the stack a signal handler may be calling, and the other one go on. */
-    if (call->frame >= calls.outermost)
-        hook_abandon();
-    else
+    bool jumped = call->frame >= calls.outermost && hook_abandon();
+    if (call->frame < calls.outermost)
         hook_leave();
+    device_window_abandon(jumped);
 }
 
 /* Before a depth is raised. */
@@ -161,16 +160,17 @@ static void record_result(const struct allocation *allocation, int rc)
     }
 }
 
-/* Records what is pending under the name of the runtime call that we are in. */
+/* Records what is pending under the name of the runtime call that we are in. Each is off the list before it
+ * is recorded, which a signal may interrupt for good: none is recorded twice. */
 static void flush(const char *api, bool failures)
 {
-    for (unsigned i = 0; i < calls.pending_count; i++) {
-        struct pending *pending = &calls.pending[i];
-        pending->allocation.api = api;
-        if (pending->rc == CUDA_SUCCESS || failures)
-            record_result(&pending->allocation, (int)pending->rc);
+    while (calls.pending_done < calls.pending_count) {
+        struct pending pending = calls.pending[calls.pending_done++];
+        pending.allocation.api = api;
+        if (pending.rc == CUDA_SUCCESS || failures)
+            record_result(&pending.allocation, (int)pending.rc);
     }
-    calls.pending_count = 0;
+    calls.pending_count = calls.pending_done = 0;
 }
 
 void call_allocated(struct call *call, CUresult rc, struct allocation *allocation)

@@ -131,13 +131,13 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
     window->took_ns = clock_monotonic_ns() - begun_ns;
 }
 
-void device_window_abandon(void)
+void device_window_abandon(bool jumped)
 {
     struct device *state = device_of(mine.device - 1);
     mine.device = 0;
     if (state != NULL)
         atomic_fetch_sub(&state->open_windows, 1);
-    nvml_abandon();
+    nvml_abandon(jumped);
 }
 
 /* A call that was taken for abandoned may go on all the same, and its window is closed already then. */

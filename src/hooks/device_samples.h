@@ -48,7 +48,7 @@ void device_window_open(struct device_window *window, int device, bool asks_nvml
 struct device_change device_window_close(struct device_window *window);
 /* The program has jumped out of the call around which the calling thread opened one: closes it, so that those
  * opened later are not overlapped by it. What it would have told is not known. */
-void device_window_abandon(void);
+void device_window_abandon(bool jumped);
 
 /* A device has so many more contexts (EVENT_CONTEXTS), or modules and libraries (EVENT_CODE), which took
  * `change`; `unmeasured` more changes are not in the sum of bytes. */

@@ -126,8 +126,10 @@ void nvml_close(void)
     leave(errno_before);
 }
 
-void nvml_abandon(void)
+void nvml_abandon(bool jumped)
 {
+    if (mine.is_inside && !jumped)
+        return;
     if (mine.is_inside) {
         atomic_store_explicit(&found, MISSING, memory_order_release);
         mine.opened = 0;

@@ -23,9 +23,10 @@ struct nvml_figures {
 /* False: there is none. Then do not close. */
 bool nvml_open(void);
 void nvml_close(void);
-/* The program has jumped out of a call in which the calling thread opened it: closes it. Out of NVML itself,
+/* The program has jumped out of a call in which the calling thread opened it, or (not `jumped`) calls from a
+ * signal handler in the middle of one, which may go on: closes it. Jumped out of NVML itself,
  * whose locks may stay taken for ever: it is not asked any more. */
-void nvml_abandon(void);
+void nvml_abandon(bool jumped);
 /* By the driver's number of a device. False when NVML does not know it, or will not tell. */
 bool nvml_ask(int device, struct nvml_figures *figures);
 

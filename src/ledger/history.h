@@ -19,8 +19,8 @@ struct history {
     uint64_t origin_ns;
     uint32_t width_log2;
     uint16_t last; /* the cell that is being filled; later ones mean nothing */
-    uint16_t
-        room; /* what is kept for a site has memory for so many (histories.c); elsewhere it means nothing */
+    /* What is kept for a site has memory for so many cells (histories.c); elsewhere it means nothing. */
+    uint16_t room;
     uint64_t floors[HISTORY_CELLS];
 };
 

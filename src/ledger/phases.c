@@ -264,7 +264,7 @@ static uint64_t steps_at(const struct phases *phases, uint64_t time_ns)
 
 uint64_t ledger_steps_between(const struct ledger *ledger, uint64_t from_ns, uint64_t to_ns)
 {
-    return steps_at(&ledger->phases, to_ns) - steps_at(&ledger->phases, from_ns);
+    return ledger_less(steps_at(&ledger->phases, to_ns), steps_at(&ledger->phases, from_ns));
 }
 
 struct phase_record *phases_restore(struct ledger *ledger, const struct program_phase *phase)

@@ -70,7 +70,7 @@ static bool lock_patiently(void)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LOCK_PATIENCE_S;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &thread_state.cancel_state);
-    thread_state.locked = pthread_mutex_timedlock(&preload.lock, &until) == 0;
+    thread_state.locked = thread_state.holds = pthread_mutex_timedlock(&preload.lock, &until) == 0;
     if (!thread_state.locked)
         pthread_setcancelstate(thread_state.cancel_state, NULL);
     return thread_state.locked;

@@ -38,10 +38,11 @@ void hook_leave(void)
     thread_state.depth--;
 }
 
-void hook_abandon(void)
+bool hook_abandon(void)
 {
-    preload_abandon();
+    bool abandoned = preload_abandon();
     hook_leave();
+    return abandoned;
 }
 
 /* Before the first use of the settings; false where they say to do nothing. Tests have no start. */
@@ -54,7 +55,8 @@ static bool has_started(void)
 
 bool recorder_has_begun(void)
 {
-    return atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING;
+    return preload.parent_recorded ||
+           atomic_load_explicit(&preload.phase, memory_order_acquire) == PHASE_RECORDING;
 }
 
 static void pend_note(const char *sentence)
@@ -65,14 +67,20 @@ static void pend_note(const char *sentence)
     preload_unlock();
 }
 
+static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
+
+void recorder_after_fork(void)
+{
+    pthread_mutex_init(&preparing, NULL); /* another thread of the parent may have been at it */
+}
+
 void recorder_prepare(void)
 {
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     if (atomic_load_explicit(&preload.prepared, memory_order_acquire) || !has_started())
         return;
     /* Whoever comes second does not wait: its stacks are incomplete for a moment, and nothing can deadlock.
      */
-    if (pthread_mutex_trylock(&once) != 0)
+    if (pthread_mutex_trylock(&preparing) != 0)
         return;
     if (!atomic_load_explicit(&preload.prepared, memory_order_acquire)) {
         int kept = errno;
@@ -80,7 +88,7 @@ void recorder_prepare(void)
         atomic_store_explicit(&preload.prepared, true, memory_order_release);
         errno = kept;
     }
-    pthread_mutex_unlock(&once);
+    pthread_mutex_unlock(&preparing);
 }
 
 void recorder_modules_changed(void)

@@ -33,10 +33,14 @@ struct allocation {
  * brackets its real call; hook_enter() tells whether this is the outermost and we are recording. */
 bool hook_enter(void);
 void hook_leave(void);
-/* In the place of hook_leave(), when it turns out that the program has jumped out of the call. */
-void hook_abandon(void);
+/* In the place of hook_leave(), when it turns out that the program has jumped out of the call. False: in a
+ * handler on a stack of its own, from which it may come back. */
+bool hook_abandon(void);
+/* In a child. */
+void recorder_after_fork(void);
 
-/* Whether anything has been recorded in this process; what is recorded first makes its files. */
+/* Whether anything has been recorded in this process, or in the one that it was forked from; what is recorded
+ * first makes its files. */
 bool recorder_has_begun(void);
 
 /* After the real call returned success. A block of a framework's allocator is recorded with that allocator's

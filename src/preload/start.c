@@ -15,6 +15,7 @@
 #include "hooks/nvtx.h"
 #include "preload/life.h"
 #include "preload/program_phases.h"
+#include "preload/recorder.h"
 #include "preload/state.h"
 #include "preload/turns.h"
 
@@ -73,6 +74,7 @@ static void after_fork_in_child(void)
 {
     pthread_mutex_init(&preload.lock, NULL);
     turns_after_fork();
+    recorder_after_fork();
     trace_writer_abandon(&preload.writer);
     preload_reset();
     phases_after_fork();
@@ -80,11 +82,13 @@ static void after_fork_in_child(void)
     preload.pid = getpid();
     if (preload.fork_mark != NULL)
         *preload.fork_mark = 1;
-    if (atomic_load(&preload.phase) == PHASE_RECORDING)
+    if (atomic_load(&preload.phase) == PHASE_RECORDING) {
+        preload.parent_recorded = true;
         atomic_store(&preload.phase, PHASE_IDLE);
+    }
     if (thread_state.fork_locked)
         pthread_setcancelstate(thread_state.cancel_state, NULL); /* preload_lock() turned it off */
-    thread_state.locked = false;
+    thread_state.locked = thread_state.holds = false;
 }
 
 /* The first copy of this library in the search order has the mark that all of them find by its name; its

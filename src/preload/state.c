@@ -26,7 +26,7 @@ bool preload_lock(void)
         return false;
     thread_state.locked = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &thread_state.cancel_state);
-    pthread_mutex_lock(&preload.lock);
+    preload_hold();
     if (!given_up)
         return true;
     preload_unlock();
@@ -35,26 +35,29 @@ bool preload_lock(void)
 
 void preload_unlock(void)
 {
-    pthread_mutex_unlock(&preload.lock);
+    preload_let_go();
     thread_state.locked = false;
     pthread_setcancelstate(thread_state.cancel_state, NULL);
 }
 
-void preload_abandon(void)
+bool preload_abandon(void)
 {
     stack_t stack;
-    bool in_handler = sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
-    if (in_handler || !thread_state.locked)
-        return;
-    if (thread_state.waits) { /* it holds nothing, and nothing is half done */
-        thread_state.waits = thread_state.locked = false;
-        return;
+    if (sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK))
+        return false;
+    if (!thread_state.locked)
+        return true;
+    if (!thread_state.holds) { /* it waited, and nothing is half done */
+        thread_state.locked = false;
+        pthread_setcancelstate(thread_state.cancel_state, NULL);
+        return true;
     }
     given_up = true;
     atomic_store(&preload.phase, PHASE_OFF);
     preload_unlock();
     preload_say("gpumemtrace: the program jumped out of the middle of our own work; nothing is recorded from "
                 "here on, and gpumemtrace report makes the report of what was\n");
+    return true;
 }
 
 uint64_t preload_now_ns(void)

@@ -59,6 +59,7 @@ struct preload {
     _Atomic int phase;     /* enum phase */
     _Atomic bool prepared; /* capture is ready */
     pid_t pid;             /* of the process this state belongs to */
+    bool parent_recorded;  /* … which is a forked one's, of a process that had CUDA */
     dev_t
         stderr_device; /* what fd 2 was at the start: if it is something else later, it is not ours to use */
     ino_t stderr_inode;
@@ -93,10 +94,10 @@ extern struct preload preload;
 #define CANCEL_STATE_KEPT (-1)
 
 struct thread_state {
-    int depth;        /* of nested hooked calls */
-    bool locked;      /* this thread holds preload.lock */
-    bool waits;       /* … or only waits for another one that does its errand (turns.h) */
-    bool fork_locked; /* fork() took it, and gives it back */
+    int depth;            /* of nested hooked calls */
+    volatile bool locked; /* this thread holds preload.lock, or waits for it */
+    volatile bool holds;  /* … holds it. Volatile: the program may jump away from a signal handler */
+    bool fork_locked;     /* fork() took it, and gives it back */
     int cancel_state; /* before it was taken: whoever holds it is not cancelled, and opens and writes files */
 };
 
@@ -110,10 +111,28 @@ void preload_start(void) __attribute__((weak));
  * after preload_abandon(). */
 bool preload_lock(void);
 void preload_unlock(void);
+/* The lock alone, for who sets `locked` itself. */
+static inline void preload_hold(void)
+{
+    pthread_mutex_lock(&preload.lock);
+    thread_state.holds = true;
+}
+static inline bool preload_try_hold(void)
+{
+    if (pthread_mutex_trylock(&preload.lock) != 0)
+        return false;
+    thread_state.holds = true;
+    return true;
+}
+static inline void preload_let_go(void)
+{
+    thread_state.holds = false;
+    pthread_mutex_unlock(&preload.lock);
+}
 /* The program has jumped out of a hooked call of this thread's. Where that held the lock, the books are half
- * written: the recording ends, and nobody waits for the lock. Not from a handler on a stack of its own, to
- * whose end the call may go on. */
-void preload_abandon(void);
+ * written: the recording ends, and nobody waits for the lock. False, and nothing is done, in a handler on a
+ * stack of its own, to whose end the call may go on. */
+bool preload_abandon(void);
 
 /* Time since the recording began. */
 uint64_t preload_now_ns(void);

@@ -88,7 +88,7 @@ static void run_locked(void (*run)(void *), void *errand)
     look_ahead();
     run(errand);
     run_waiting(0);
-    pthread_mutex_unlock(&preload.lock);
+    preload_let_go();
 }
 
 static struct slot *take_slot(void)
@@ -119,27 +119,25 @@ static uint64_t bit_of(const struct slot *slot)
 static void wait_for(const struct slot *slot)
 {
     for (int i = 1; i <= SPINS && !is_done(slot); i++) {
-        thread_state.waits = true;
         pause_a_little();
-        if (i % SPINS_A_TRY == 0 && pthread_mutex_trylock(&preload.lock) == 0) {
-            thread_state.waits = false;
+        if (i % SPINS_A_TRY == 0 && preload_try_hold()) {
             atomic_store_explicit(&waiting.owner, &thread_state, memory_order_relaxed);
             run_waiting(bit_of(slot));
-            pthread_mutex_unlock(&preload.lock);
+            preload_let_go();
         }
     }
     if (is_done(slot))
         return;
-    pthread_mutex_lock(&preload.lock);
+    preload_hold();
     run_waiting(bit_of(slot));
-    pthread_mutex_unlock(&preload.lock);
+    preload_let_go();
 }
 
 static void leave_to_others(void (*run)(void *), void *errand, size_t bytes)
 {
     struct slot *slot = bytes <= ERRAND_BYTES_MAX ? take_slot() : NULL;
     if (slot == NULL) {
-        pthread_mutex_lock(&preload.lock);
+        preload_hold();
         run_locked(run, errand);
         return;
     }
@@ -159,7 +157,7 @@ bool turns_run(void (*run)(void *errand), void *errand, size_t bytes)
     thread_state.cancel_state = CANCEL_STATE_KEPT;
     bool mine = atomic_load_explicit(&waiting.crowd, memory_order_relaxed) == 0 ||
                 atomic_load_explicit(&waiting.owner, memory_order_relaxed) == &thread_state;
-    if (mine && pthread_mutex_trylock(&preload.lock) == 0)
+    if (mine && preload_try_hold())
         run_locked(run, errand);
     else
         leave_to_others(run, errand, bytes);
