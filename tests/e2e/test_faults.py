@@ -39,9 +39,9 @@ CANNOT_FAIL = {
     "__snprintf_chk", "__sprintf_chk", "__stack_chk_fail", "__gmon_start__", "_ITM_deregisterTMCloneTable",
     "_ITM_registerTMCloneTable", "dlerror", "environ", "free", "getpid", "getppid", "gnu_get_libc_version",
     "makecontext", "memchr", "memcmp", "memcpy", "memmove", "memset", "pthread_mutex_init", "pthread_mutex_lock",
-    "pthread_mutex_unlock", "pthread_once", "sched_yield", "sigaddset", "sigemptyset", "sigismember", "snprintf",
-    "vsnprintf", "stpcpy", "strcat", "strchr", "strcmp", "strcspn", "strerror", "strlen", "strncmp", "strncpy",
-    "strnlen", "strrchr", "strspn", "strstr", "strverscmp", "memmem",
+    "pthread_mutex_unlock", "pthread_once", "sched_yield", "sigaddset", "sigaltstack", "sigemptyset",
+    "sigismember", "snprintf", "vsnprintf", "stpcpy", "strcat", "strchr", "strcmp", "strcspn", "strerror", "strlen",
+    "strncmp", "strncpy", "strnlen", "strrchr", "strspn", "strstr", "strverscmp", "memmem",
 }
 
 

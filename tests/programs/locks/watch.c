@@ -70,8 +70,9 @@ static void *help(void *unused)
     if (cuDevicePrimaryCtxRetain(&context, 0) == 0)
         cuCtxSetCurrent(context);
     make_round();
-    atomic_store(&watching, true);
     pthread_mutex_lock(&lock);
+    atomic_store(&watching, true);
+    pthread_cond_broadcast(&changed);
     for (;;) {
         while (answered == asked)
             pthread_cond_wait(&changed, &lock);
@@ -84,11 +85,23 @@ static void *help(void *unused)
     return NULL;
 }
 
-/* At the program's first call into the driver: the library has begun by then. */
+/* At the program's first call into the driver: the library has begun by then. A short program would be over
+ * before a busy machine let the other thread begin. */
 static void begin(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct timespec end;
     pthread_once(&once, start_helping);
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += PATIENCE_S;
+    pthread_mutex_lock(&lock);
+    while (!atomic_load(&watching)) {
+        if (pthread_cond_timedwait(&changed, &lock, &end) != ETIMEDOUT)
+            continue;
+        dprintf(2, "a lock is held across the first call\n");
+        _exit(HELD);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 __attribute__((destructor)) static void tell(void)
