@@ -108,6 +108,14 @@ while read -r row_group package kind name; do
 done < <(needs)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
+# Ubuntu has the browser as a snap only: the rest does not wait for it.
+if [ "$group" != page ] && grep -qs '^ID=ubuntu' /etc/os-release; then
+    for i in "${!missing[@]}"; do
+        [ "${missing[i]}" != chromium ] || unset "missing[i]"
+    done
+    [ ${#missing[@]} -gt 0 ] || exit 0
+fi
+
 install="apt-get install -y --no-install-recommends ${missing[*]}"
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -131,26 +139,11 @@ if [ ${#as_root[@]} -gt 0 ] && ! sudo -n true 2>/dev/null; then
 fi
 
 echo "gpumemtrace: installing ${missing[*]}"
-apt() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o Acquire::http::Timeout=30 "$@" \
-        </dev/null
-}
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-# Ubuntu has the browser as a snap only, which apt installs for nobody who has no snapd; the rest does not wait for it.
-if [ "$group" != page ] && ! apt-cache show chromium >/dev/null 2>&1 && apt update >"$log" 2>&1 &&
-    ! apt-cache show chromium >/dev/null 2>&1; then
-    without=()
-    for package in "${missing[@]}"; do
-        if [ "$package" = chromium ]; then
-            echo "gpumemtrace: no package chromium here: tests of the page are left out"
-        else
-            without+=("$package")
-        fi
-    done
-    missing=("${without[@]}")
-    [ ${#missing[@]} -gt 0 ] || exit 0
-fi
+config=$(mktemp)
+trap 'rm -f "$log" "$config"' EXIT
+echo 'Acquire::Retries "3"; Acquire::http::Timeout "30";' >"$config"
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive APT_CONFIG="$config" apt-get -q "$@" </dev/null; }
 # The package lists may be missing or old: they are fetched only when the first try finds that out.
 if ! apt install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
     if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
