@@ -7,18 +7,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "capture/capture.h"
 #include "preload/learn.h"
 #include "preload/marks.h"
+#include "preload/sites.h"
 #include "preload/state.h"
 #include "preload/turns.h"
-
-struct api_entry {
-    const char *literal;
-    uint32_t string;
-    UT_hash_handle hh;
-};
 
 /* In a child that neither fork() nor our handlers know of (a raw system call) the state is the parent's:
  * hands off. */
@@ -137,76 +131,6 @@ static bool begin_if_idle(void)
     return recording;
 }
 
-static uint32_t api_string(const char *literal)
-{
-    struct api_entry *entry;
-    HASH_FIND_PTR(preload.apis, &literal, entry);
-    if (entry != NULL)
-        return entry->string;
-    uint32_t string = learn_string(literal);
-    entry = string == CATALOG_NONE ? NULL : arena_alloc(&preload.arena, sizeof *entry);
-    if (entry != NULL) {
-        entry->literal = literal;
-        entry->string = string;
-        HASH_ADD_PTR(preload.apis, literal, entry);
-    }
-    return string;
-}
-
-void recorder_forget_apis(void)
-{
-    HASH_CLEAR(hh, preload.apis);
-}
-
-static uint32_t add_site(const struct site_key *key)
-{
-    bool is_new;
-    uint32_t site = catalog_add_site(preload.catalog, key, &is_new);
-    if (is_new)
-        trace_put_site(&preload.writer, key);
-    return site;
-}
-
-static uint32_t find_site(const struct allocation *allocation, uint32_t stack)
-{
-    struct site_key key = {.stack = stack,
-                           .api = allocation->allocator != NULL ? learn_string(allocation->allocator)
-                                                                : api_string(allocation->api),
-                           .family = (uint8_t)allocation->family,
-                           .space = (uint8_t)allocation->space,
-                           .device = (int16_t)allocation->device};
-    return key.api == CATALOG_NONE ? CATALOG_NONE : add_site(&key);
-}
-
-static bool is_line_of(const struct site_cache_line *line, const struct allocation *allocation,
-                       uint32_t stack)
-{
-    return line->api == allocation->api && line->stack == stack && line->device == allocation->device &&
-           line->family == allocation->family && line->space == allocation->space;
-}
-
-/* Under the lock. The cache spares two hash tables for the sites that allocate again and again. */
-static uint32_t site_of(const struct allocation *allocation, uint32_t stack)
-{
-    if (allocation->allocator != NULL)
-        return find_site(allocation, stack);
-    struct site_cache_line *line =
-        &preload.site_cache[(stack * 31 + ((uintptr_t)allocation->api >> 2) + allocation->family * 7) %
-                            SITE_CACHE_LINES];
-    if (!is_line_of(line, allocation, stack)) {
-        uint32_t site = find_site(allocation, stack);
-        if (site == CATALOG_NONE)
-            return CATALOG_NONE;
-        *line = (struct site_cache_line){.api = allocation->api,
-                                         .stack = stack,
-                                         .site = site,
-                                         .device = (int16_t)allocation->device,
-                                         .family = (uint8_t)allocation->family,
-                                         .space = (uint8_t)allocation->space};
-    }
-    return line->site;
-}
-
 /* Under the lock. What the ledger could not take is not in the recording either, so that both count the same.
  */
 static bool apply(const struct event *event, struct block *ended)
@@ -265,7 +189,7 @@ static void apply_at_site(void *arg)
         return;
     if (event->type == EVENT_ALLOC && family_infos[allocation->family].layer == LAYER_FRAMEWORK)
         place_in_driver_block(allocation, event);
-    event->site = site_of(allocation, errand->stack);
+    event->site = sites_find(allocation, errand->stack);
     apply(event, NULL); /* without a site it counts as dropped */
     errand->due = is_time_to_sample(allocation, event);
 }

@@ -12,6 +12,7 @@
 #include "preload/marks.h"
 #include "preload/program_phases.h"
 #include "preload/shelter.h"
+#include "preload/sites.h"
 
 struct preload preload = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -108,7 +109,7 @@ void preload_reset(void)
     marks_restart();
     phases_forget_recording();
     learn_reset();
-    recorder_forget_apis();
+    sites_forget();
     if (preload.ledger != NULL)
         ledger_destroy(preload.ledger);
     if (preload.catalog != NULL)

@@ -148,9 +148,6 @@ void preload_note(const char *sentence);
  * allocated. */
 void preload_reset(void);
 
-/* Under the lock: forgets which API names are known, when their memory goes. */
-void recorder_forget_apis(void);
-
 /* Under the lock. Opens the recording; false only without memory. */
 bool preload_begin(void);
 #endif
