@@ -239,25 +239,32 @@ static void write_all_places(struct output *out, const struct subject *subjects,
     }
 }
 
-static void write_ooms(struct output *out, const struct subject *subjects, size_t count)
+static uint64_t ooms_of(const struct report *report)
 {
-    static const char name[] = "gpumemtrace_out_of_memory";
-    write_head(out, name, "", "Allocations that were refused for want of memory.");
-    for (size_t i = 0; i < count; i++) {
-        output_text(out, name);
-        write_process_labels(out, &subjects[i]);
-        output_format(out, "} %zu\n", subjects[i].report->oom_count);
-    }
+    return report->oom_count;
 }
 
-static void write_running(struct output *out, const struct subject *subjects, size_t count)
+static uint64_t is_running(const struct report *report)
 {
-    static const char name[] = "gpumemtrace_running";
-    write_head(out, name, "", "1: the process was running when this was written.");
+    return report->input->process->end == PROCESS_RUNNING;
+}
+
+static const struct process_metric {
+    const char *name, *help;
+    uint64_t (*value)(const struct report *report);
+} process_metrics[] = {
+    {"gpumemtrace_out_of_memory", "Allocations that were refused for want of memory.", ooms_of},
+    {"gpumemtrace_running", "1: the process was running when this was written.", is_running},
+};
+
+static void write_process(struct output *out, const struct subject *subjects, size_t count,
+                          const struct process_metric *metric)
+{
+    write_head(out, metric->name, "", metric->help);
     for (size_t i = 0; i < count; i++) {
-        output_text(out, name);
+        output_text(out, metric->name);
         write_process_labels(out, &subjects[i]);
-        output_format(out, "} %d\n", subjects[i].report->input->process->end == PROCESS_RUNNING);
+        output_format(out, "} %llu\n", (unsigned long long)metric->value(subjects[i].report));
     }
 }
 
@@ -317,8 +324,8 @@ bool openmetrics_write(const struct openmetrics_recording *recordings, size_t co
         write_spaces(out, subjects, count, &space_metrics[i]);
     if (subjects) {
         write_all_places(out, subjects, count);
-        write_ooms(out, subjects, count);
-        write_running(out, subjects, count);
+        for (size_t i = 0; i < sizeof(process_metrics) / sizeof(*process_metrics); i++)
+            write_process(out, subjects, count, &process_metrics[i]);
         output_text(out, "# EOF\n");
     }
     arena_release(&arena);

@@ -171,15 +171,23 @@ static bool read_site(struct reading *reading, json_t *object, struct saved_site
            read_frames(reading, object, site);
 }
 
+/* Room for what the list has; what is wrong with it is told by the list's name from here on. */
+static void *begin_list(struct reading *reading, const char *name, json_t *list, size_t item_bytes)
+{
+    void *items = allocate(reading, json_array_size(list), item_bytes);
+    if (items)
+        reading->list = name;
+    return items;
+}
+
 static bool read_sites(struct reading *reading, json_t *root, struct saved_report *report)
 {
     json_t *list;
     if (!get_list(reading, root, "sites", &list))
         return false;
-    report->sites = allocate(reading, json_array_size(list), sizeof(*report->sites));
+    report->sites = begin_list(reading, "sites", list, sizeof(*report->sites));
     if (!report->sites)
         return false;
-    reading->list = "sites";
     report->site_count = json_array_size(list);
     for (reading->index = 0; reading->index < report->site_count; reading->index++)
         if (!read_site(reading, json_array_get(list, reading->index), &report->sites[reading->index]))
@@ -274,10 +282,9 @@ static bool read_spaces(struct reading *reading, json_t *root, struct saved_repo
     json_t *list;
     if (!get_list(reading, root, "spaces", &list))
         return false;
-    report->spaces = allocate(reading, json_array_size(list), sizeof(*report->spaces));
+    report->spaces = begin_list(reading, "spaces", list, sizeof(*report->spaces));
     if (!report->spaces)
         return false;
-    reading->list = "spaces";
     report->space_count = json_array_size(list);
     for (reading->index = 0; reading->index < report->space_count; reading->index++) {
         json_t *object = json_array_get(list, reading->index);
@@ -298,10 +305,9 @@ static bool read_phases(struct reading *reading, json_t *root, struct saved_repo
         return true;
     if (!json_is_array(list))
         return wrong(reading, "phases is no list");
-    report->phases = allocate(reading, json_array_size(list), sizeof(*report->phases));
+    report->phases = begin_list(reading, "phases", list, sizeof(*report->phases));
     if (!report->phases)
         return false;
-    reading->list = "phases";
     report->phase_count = json_array_size(list);
     for (reading->index = 0; reading->index < report->phase_count; reading->index++) {
         json_t *object = json_array_get(list, reading->index);
